@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* dibs run when the lock is lost while CMD runs, and engines that fail. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* the hold ends after 0.3 s, which the next renewal shows; renewals come at a third of the
+ * lease */
+#define LOSING "mock:?lose_after=300ms"
+#define SOON "--ttl=1s"
+
+CASE(cmd_is_ended)
+{
+    struct proc run;
+    int64_t began = now_ms();
+    CHECK_SAME(DIBS(&run, "run", "--url", LOSING, SOON, "x", "sh", "-c",
+                    "trap 'echo told; exit 0' TERM; while :; do sleep 0.01; done"),
+               79);
+    CHECK_WITHIN(now_ms() - began, 0, 700 + slowly(3000));
+    CHECK_TEXT(run.out, "told\n");
+    CHECK_HAS(run.err, "dibs: lost 'x' while the command ran: ending the command\n");
+}
+
+/* on a lease of 2 s SIGTERM and SIGKILL both come before it can end, whatever -k says */
+CASE(stubborn_cmd_is_killed_in_time)
+{
+    struct proc run;
+    int64_t began = now_ms();
+    CHECK_SAME(DIBS(&run, "run", "--url", LOSING, "--ttl=2s", "-k", "60", "x", "sh", "-c",
+                    "trap '' TERM; while :; do sleep 0.01; done"),
+               79);
+    CHECK_WITHIN(now_ms() - began, 0, 2000 + slowly(1500));
+}
+
+CASE(whole_group_is_ended)
+{
+    struct proc run;
+    CHECK_SAME(DIBS(&run, "run", "--url", LOSING, SOON, "x", "sh", "-c",
+                    "sleep 60 & echo pid=$!; wait"),
+               79);
+    CHECK(!is_alive((pid_t)number_after(run.out, "pid=")));
+}
+
+CASE(kill_at_once)
+{
+    struct proc run;
+    CHECK_SAME(DIBS(&run, "run", "--url", LOSING, SOON, "--on-lost", "kill", "x", "sh",
+                    "-c", "trap 'echo told' TERM; while :; do sleep 0.01; done"),
+               79);
+    CHECK_TEXT(run.out, "");
+    CHECK_HAS(run.err, "killing the command");
+}
+
+CASE(ignore)
+{
+    struct proc run;
+    CHECK_SAME(DIBS(&run, "run", "--url", LOSING, SOON, "--on-lost=ignore", "x", "sh",
+                    "-c", "sleep 1; echo done; exit 5"),
+               5);
+    CHECK_TEXT(run.out, "done\n");
+    CHECK_HAS(run.err, "the command goes on");
+}
+
+CASE(descriptor_tells)
+{
+    struct proc run;
+    CHECK_SAME(DIBS(&run, "run", "--url", LOSING, SOON, "--on-lost=ignore", "x", "sh",
+                    "-c", "dd bs=8 count=1 <&$DIBS_LOST_FD 2>/dev/null | wc -c"),
+               0);
+    CHECK_SAME(number_after(run.out, ""), 8);
+}
+
+CASE(json_event)
+{
+    struct proc run;
+    CHECK_SAME(DIBS(&run, "run", "--json", "--url", LOSING, SOON, "x", "sleep", "60"),
+               79);
+    check_json(run.err);
+    CHECK_HAS(run.err, "{\"event\":\"lost\",\"name\":\"x\",\"token\":");
+    CHECK_HAS(run.err, "{\"event\":\"exit\",\"code\":79}\n");
+}
+
+CASE(max_hold)
+{
+    struct proc run;
+    int64_t began = now_ms();
+    CHECK_SAME(DIBS(&run, "run", "--max-hold", "300ms", "x", "sleep", "60"), 79);
+    CHECK_WITHIN(now_ms() - began, 100, 300 + slowly(3000));
+    CHECK_SAME(DIBS(&run, "run", "-n", "x", "true"), 0);
+}
+
+CASE(broken)
+{
+    struct proc run, other;
+    START(&run, "run", "x", "sh", "-c", "echo ready; exec sleep 60");
+    await_out(&run, "ready\n");
+    CHECK_SAME(DIBS(&other, "break", "--yes", "x"), 0);
+    CHECK_SAME(finish(&run), 79);
+    CHECK_SAME(DIBS(&other, "run", "x", "sh", "-c", "echo $DIBS_PREVIOUS"), 0);
+    CHECK_TEXT(other.out, "broken\n");
+}
+
+/* also one whose command is over before anybody looked */
+CASE(broken_at_the_end)
+{
+    struct proc run, other;
+    START(&run, "run", "x", "sh", "-c", "\"$DIBS\" break -y x");
+    int code = finish(&run);
+    CHECK(code == 79);
+    CHECK_SAME(DIBS(&other, "run", "-n", "x", "true"), 0);
+}
+
+CASE(hold_exits_79)
+{
+    struct proc run;
+    START(&run, "hold", "--url", LOSING, SOON, "x");
+    await_out(&run, "\"token\":");
+    await_err(&run, "dibs: ");
+    CHECK_SAME(finish(&run), 79);
+}
+
+CASE(engine_is_away)
+{
+    static const char *const url = "mock:?fail_after=0ms";
+    struct proc run;
+    int64_t began = now_ms();
+    CHECK_SAME(DIBS(&run, "run", "--url", url, "-w", "300ms", "x", "echo", "ran"), 69);
+    CHECK_WITHIN(now_ms() - began, 0, 300 + slowly(3000));
+    CHECK_TEXT(run.out, "");
+    CHECK_HAS(run.err, "is the server up");
+    /* that is not what --skip is about */
+    CHECK_SAME(DIBS(&run, "run", "--url", url, "-n", "--skip", "x", "echo", "ran"), 69);
+    CHECK_TEXT(run.out, "");
+    START(&run, "run", "--url", url, "x", "echo", "ran");
+    sleep_ms(200);
+    CHECK(kill(run.pid, SIGINT) == 0);
+    CHECK_SAME(finish(&run), 130);
+}
+
+MAIN(ENTRY(cmd_is_ended), ENTRY(stubborn_cmd_is_killed_in_time),
+     ENTRY(whole_group_is_ended), ENTRY(kill_at_once), ENTRY(ignore),
+     ENTRY(descriptor_tells), ENTRY(json_event), ENTRY(max_hold), ENTRY(broken),
+     ENTRY(broken_at_the_end), ENTRY(hold_exits_79), ENTRY(engine_is_away))
