@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+# What the scripts share: installing what is missing, and configuring a build folder.
+# Read by scripts/quickstart, scripts/test and .ci/run.
+
+say() {
+    printf '%s\n' "$*"
+}
+
+die() {
+    say "${0##*/}: $*" >&2
+    exit 1
+}
+
+# present PROBE: is this command on the path, or this file there?
+present() {
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+# need PROBE:PACKAGE...: installs the packages whose probe is not there. Touches neither
+# apt nor the network if nothing is missing.
+need() {
+    packages=
+    for pair in "$@"; do
+        present "${pair%%:*}" || packages="$packages ${pair#*:}"
+    done
+    [ -n "$packages" ] || return 0
+    present apt-get || die "please install:$packages"
+    [ "$(id -u)" -eq 0 ] || present sudo || die "not root and no sudo; please install:$packages"
+    say "installing:$packages"
+    as_root apt-get -qq update </dev/null || die "apt-get update failed"
+    # shellcheck disable=SC2086 # a list of words
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+        --no-install-recommends $packages </dev/null >/dev/null ||
+        die "apt-get could not install:$packages"
+}
+
+# configure FOLDER [CMAKE ARGS]: a folder that was configured for another copy of the
+# sources, or by hand with another generator, starts afresh.
+configure() {
+    folder=$1
+    shift
+    fresh=
+    cache=$folder/CMakeCache.txt
+    if [ -e "$cache" ] && ! { grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache" &&
+        grep -qxF "CMAKE_GENERATOR:INTERNAL=Ninja" "$cache"; }; then
+        fresh=--fresh
+    fi
+    # shellcheck disable=SC2086 # empty, or one word
+    output=$(cmake -S . -B "$folder" -G Ninja $fresh "$@" 2>&1) || {
+        say "$output" >&2
+        die "cmake could not configure $folder"
+    }
+}
