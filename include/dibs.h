@@ -341,7 +341,8 @@ DIBS_API int dibs_lost_fd(dibs_hold *hold, dibs_error *err);
 
 /* dibs_renew renews the lease now, for lease_ms from now on (0: as before). Needed only by
  * those who asked for DIBS_NO_RENEW or want to lengthen it.
- * Returns DIBS_OK, DIBS_ELOST, DIBS_ENOTHELD, DIBS_EUNAVAIL, DIBS_EUNKNOWN. Since 0.1. */
+ * Returns DIBS_OK, DIBS_ELOST, DIBS_ENOTHELD, DIBS_EUNAVAIL, DIBS_EUNKNOWN, DIBS_EINVAL if
+ * the engine's leases are longer. Since 0.1. */
 DIBS_CHECK_RESULT DIBS_API int dibs_renew(dibs_hold *hold, uint32_t lease_ms,
                                           dibs_error *err);
 
@@ -441,7 +442,8 @@ DIBS_CHECK_RESULT DIBS_API int dibs_inspect(dibs_report **out, dibs *client,
 DIBS_API void dibs_report_free(dibs_report *report);
 
 /* dibs_list calls `each` for every lock in use whose name matches the glob (as fnmatch(3);
- * NULL: all), until it returns non-zero, which dibs_list then returns if positive. The
+ * NULL: all), until it returns non-zero: dibs_list then returns that number if it is
+ * positive, else DIBS_OK. The
  * report lives for the call. Codes of dibs_inspect. Since 0.1. */
 DIBS_CHECK_RESULT DIBS_API int
 dibs_list(dibs *client, const char *glob,

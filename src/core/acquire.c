@@ -115,13 +115,10 @@ check_mode(const dibs *client, const dibs_request *request, dibs_error *err)
 }
 
 static int
-check_request(struct ask *ask, const dibs_request *given, dibs_error *err)
+check_request(struct ask *ask, dibs_error *err)
 {
     dibs_request *request = &ask->request;
     const dibs *client = ask->client;
-    if (!given)
-        return dibs__fail(err, DIBS_EINVAL, "request is NULL");
-    copy_request(request, given);
     int rc =
         dibs__name_check(&ask->name_len, request->name, request->name_len, "name", err);
     if (!rc)
@@ -423,7 +420,7 @@ join_keeper(struct ask *ask, dibs_error *err)
     if (!rc && ask->request.max_hold_ms)
         dibs__keeper_end_at(ask->client, grant, end_of_hold(ask));
     if (rc)
-        (void)dibs_release(&ask->grant->hold, NULL);
+        dibs__hold_undo(&ask->grant->hold, dibs__now() + WITHDRAW_LIMIT);
     return rc;
 }
 
@@ -449,7 +446,7 @@ run(struct ask *ask, dibs_error *err)
     }
     int canceled = dibs__cancel_fired(ask->client, ask->request.cancel);
     if (entry == DIBS__ENTRY_HANDED && (canceled || !dibs_held(&ask->grant->hold))) {
-        (void)dibs_release(&ask->grant->hold, NULL);
+        dibs__hold_undo(&ask->grant->hold, dibs__now() + WITHDRAW_LIMIT);
         return canceled ? DIBS_ECANCELED : START_AFRESH;
     }
     return join_keeper(ask, err);
@@ -484,37 +481,52 @@ one_pass(struct ask *ask, dibs_error *err)
     return dibs__now() < ask->deadline ? START_AFRESH : DIBS_ETIMEDOUT;
 }
 
-int
-dibs_acquire(dibs_hold **out, dibs *client, const dibs_request *request, dibs_error *err)
+/* ask->client and ask->request are set; the rest is not, because this is the hot path */
+static int
+acquire(dibs_hold **out, struct ask *ask, dibs_error *err)
 {
-    int rc = dibs__client_check(client, err);
-    if (rc)
-        return rc;
-    if (!out)
-        return dibs__fail(err, DIBS_EINVAL, "out is NULL");
-    struct ask ask;
-    ask.client = client; /* not zeroed as a whole: this is the hot path */
-    ask.inside = ask.slept = ask.reserved = ask.maybe_there = 0;
-    rc = check_request(&ask, request, err);
-    if (rc)
-        return rc;
-    ask.deadline = dibs__deadline_of(ask.request.wait_ms);
     dibs_error said; /* of the last of maybe many tries */
+    ask->inside = ask->slept = ask->reserved = ask->maybe_there = 0;
+    int rc = check_request(ask, err);
+    if (rc)
+        return rc;
+    ask->deadline = dibs__deadline_of(ask->request.wait_ms);
     said.text[0] = '\0';
     do
-        rc = one_pass(&ask, &said);
+        rc = one_pass(ask, &said);
     while (rc == START_AFRESH);
     if (rc) {
-        count_failure(client, rc);
-        rc = explain(&ask, rc, &said);
+        count_failure(ask->client, rc);
+        rc = explain(ask, rc, &said);
         if (err)
             *err = said;
     } else {
-        *out = &ask.grant->hold;
+        *out = &ask->grant->hold;
     }
-    if (ask.inside)
-        dibs__client_leave(client);
+    if (ask->inside)
+        dibs__client_leave(ask->client);
     return rc;
+}
+
+static int
+check_caller(dibs_hold **out, const dibs *client, dibs_error *err)
+{
+    int rc = dibs__client_check(client, err);
+    return rc || out ? rc : dibs__fail(err, DIBS_EINVAL, "out is NULL");
+}
+
+int
+dibs_acquire(dibs_hold **out, dibs *client, const dibs_request *request, dibs_error *err)
+{
+    struct ask ask;
+    int rc = check_caller(out, client, err);
+    if (!rc && !request)
+        rc = dibs__fail(err, DIBS_EINVAL, "request is NULL");
+    if (rc)
+        return rc;
+    ask.client = client;
+    copy_request(&ask.request, request);
+    return acquire(out, &ask, err);
 }
 
 /* ---- short forms ---- */
@@ -523,21 +535,26 @@ static int
 acquire_short(dibs_hold **out, dibs *client, const char *name, int mode, uint32_t limit,
               int64_t wait_ms, dibs_error *err)
 {
-    dibs_request request;
+    struct ask ask;
+    dibs_request *request = &ask.request;
+    int rc = check_caller(out, client, err);
+    if (rc)
+        return rc;
+    ask.client = client;
     /* field by field: compilers clear a struct of this size with slow string moves */
-    request.size = 0;
-    request.name = name;
-    request.name_len = 0;
-    request.mode = mode;
-    request.permits = 0;
-    request.limit = limit;
-    request.wait_ms = wait_ms;
-    request.lease_ms = request.max_hold_ms = request.grace_ms = request.flags = 0;
-    request.owner = request.note = NULL;
-    request.cancel = NULL;
-    request.on_lost = NULL;
-    request.on_lost_arg = NULL;
-    return dibs_acquire(out, client, &request, err);
+    request->size = 0;
+    request->name = name;
+    request->name_len = 0;
+    request->mode = mode;
+    request->permits = 0;
+    request->limit = limit;
+    request->wait_ms = wait_ms;
+    request->lease_ms = request->max_hold_ms = request->grace_ms = request->flags = 0;
+    request->owner = request->note = NULL;
+    request->cancel = NULL;
+    request->on_lost = NULL;
+    request->on_lost_arg = NULL;
+    return acquire(out, &ask, err);
 }
 
 int

@@ -104,12 +104,10 @@ struct dibs__grant {
     dibs_claim claim; /* its name is the seat's */
     dibs__seat *seat; /* its own or another's, whose home it then counts as a user of */
     dibs__seat own_seat;
-    char short_name[DIBS__SHORT_NAME]; /* of own_seat, if it fits */
-    char *long_name;                   /* ... if not */
+    char short_name[DIBS__SHORT_NAME]; /* of own_seat; a longer one is allocated */
     dibs__grant *next, *prev;  /* in a list of the seat; guarded by the shard's mutex */
     dibs_hold *holds;          /* not yet released; guarded by the shard's mutex */
     dibs__owner owner;         /* guarded by the shard's mutex */
-    char *note;                /* NULL: none */
     _Atomic dibs_time until;   /* held before this; DIBS__LOST for ever after a loss */
     _Atomic uint32_t refs;     /* holds, the seat's list, the keeper */
     _Atomic uint8_t releasing; /* one thread, the first, tells the engine */
@@ -375,8 +373,8 @@ int dibs__hold_lose(dibs_hold *hold);
  * DIBS_EUNKNOWN. */
 int dibs__grant_end(dibs *client, dibs__grant *grant, uint32_t linger_ms, int lost,
                     dibs_time deadline, dibs_error *err);
-/* dibs__hold_undo releases and frees a hold; what cannot be done by the deadline is left to
- * the reaper. */
+/* dibs__hold_undo releases a hold that its caller will not get; what cannot be done by the
+ * deadline is left to the reaper. */
 void dibs__hold_undo(dibs_hold *hold, dibs_time deadline);
 /* dibs__hold_notify calls on_lost for a list of holds, on a thread of its own. */
 void dibs__hold_notify(dibs *client, dibs_hold *list);

@@ -10,21 +10,34 @@
 #include <stddef.h>
 #include <string.h>
 
+/* a note that nobody gave; told from others by its address */
+static const char no_note[] = "";
+
 static int
-copy_text(char **out, const char *text)
+copy_texts(dibs__grant *grant, const dibs_request *request)
 {
-    if (!text)
-        return 0;
-    *out = dibs__strdup(text);
-    return *out ? 0 : -1;
+    if (request->owner) {
+        grant->owner.text = dibs__strdup(request->owner);
+        if (!grant->owner.text)
+            return -1;
+    }
+    if (request->note) {
+        char *note = dibs__strdup(request->note);
+        if (!note)
+            return -1;
+        grant->claim.note = note;
+    }
+    return 0;
 }
 
 static void
 grant_free(dibs__grant *grant)
 {
+    if (grant->claim.note != no_note)
+        dibs__free((char *)grant->claim.note);
+    if (grant->own_seat.name != grant->short_name)
+        dibs__free((char *)grant->own_seat.name);
     dibs__free(grant->owner.text);
-    dibs__free(grant->note);
-    dibs__free(grant->long_name);
     dibs__free(grant);
 }
 
@@ -35,14 +48,13 @@ dibs__grant_new(dibs *client, const dibs_request *request)
     if (!grant)
         return NULL;
     grant->owner.thread = request->owner ? 0 : dibs__thread_number();
-    if (copy_text(&grant->owner.text, request->owner) ||
-        copy_text(&grant->note, request->note)) {
+    grant->claim.note = no_note;
+    if ((request->owner || request->note) && copy_texts(grant, request)) {
         grant_free(grant);
         return NULL;
     }
     atomic_init(&grant->refs, 1); /* the handle's */
     dibs__hold_init(&grant->hold, client, request);
-    grant->claim.note = grant->note ? grant->note : "";
     grant->claim.bell = &grant->claim.own_bell;
     return grant;
 }

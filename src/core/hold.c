@@ -225,6 +225,11 @@ dibs_renew(dibs_hold *hold, uint32_t lease_ms, dibs_error *err)
     int rc = check_held(hold, err);
     if (rc)
         return rc;
+    const dibs_engine *engine = hold->client->engine;
+    if (lease_ms && lease_ms < engine->min_lease_ms)
+        return dibs__fail(err, DIBS_EINVAL, "lease_ms is %u, engine %s needs %u at least",
+                          (unsigned)lease_ms, engine->name,
+                          (unsigned)engine->min_lease_ms);
     rc = dibs__keeper_renew(hold->client, hold->grant, lease_ms, err);
     return rc == DIBS_ELOST ? dibs__fail(err, rc, "the hold was lost") : rc;
 }
@@ -382,8 +387,7 @@ dibs_unlock(dibs_hold *hold, dibs_error *err)
 void
 dibs__hold_undo(dibs_hold *hold, dibs_time deadline)
 {
-    (void)give_back(hold, 0, 1, deadline, NULL);
-    free_handle(hold);
+    (void)give_back(hold, 0, 0, deadline, NULL);
 }
 
 void

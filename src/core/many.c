@@ -79,8 +79,10 @@ take_in_order(dibs_hold **holds, const struct item *items, size_t count, int64_t
         if (!rc)
             continue;
         dibs_time undone_by = dibs__now() + UNDO_LIMIT;
-        while (i-- > 0)
+        while (i-- > 0) {
             dibs__hold_undo(holds[items[i].index], undone_by);
+            dibs_hold_free(holds[items[i].index]);
+        }
         return rc;
     }
     return DIBS_OK;

@@ -18,6 +18,26 @@ mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
+static uint64_t
+read_le32(const unsigned char *at)
+{
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return le32toh(word);
+}
+
+/* up to seven bytes, as if zeros followed; a copy of so many would be slow to read back */
+static uint64_t
+read_tail(const unsigned char *at, size_t len)
+{
+    if (len >= 4)
+        return read_le32(at) | read_le32(at + len - 4) << 8 * (len - 4);
+    if (len == 0)
+        return 0;
+    return at[0] | (uint64_t)at[len / 2] << 8 * (len / 2) |
+           (uint64_t)at[len - 1] << 8 * (len - 1);
+}
+
 /* Eight bytes at a time, as a little-endian number whatever the machine; the length goes in
  * first, so that trailing zeros count. */
 uint64_t
@@ -29,10 +49,7 @@ dibs__hash(const void *bytes, size_t len)
         memcpy(&word, at, sizeof word);
         hash = mix(hash, le64toh(word));
     }
-    word = 0;
-    if (len) /* no bytes at all may come with no pointer */
-        memcpy(&word, at, len);
-    hash = mix(hash, le64toh(word));
+    hash = mix(hash, read_tail(at, len));
     return mix(hash, 0);
 }
 

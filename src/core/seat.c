@@ -82,7 +82,7 @@ add_locked(dibs__shard *shard, const char *name, size_t len, uint64_t hash,
     dibs__seat *seat = &grant->own_seat;
     char *copy = grant->short_name;
     if (len >= sizeof grant->short_name)
-        copy = grant->long_name = dibs__alloc(len + 1);
+        copy = dibs__alloc(len + 1); /* freed with the grant */
     if (!copy)
         return NULL;
     memcpy(copy, name, len); /* what follows it is zero */

@@ -100,21 +100,15 @@ dibs__mutex_unlock(dibs__mutex *mutex)
 
 /* ---- bells ---- */
 
-/* The futex is not a private one: a bell may stand in memory that processes share. The
- * timeout is absolute on CLOCK_MONOTONIC, the only clock futexes know besides the wall
- * clock; the caller looks at boot time again after each wake-up. */
+/* The futex is not a private one: a bell may stand in memory that processes share. The time
+ * is relative, and the caller looks at the clock again after each wake-up. */
 static void
 futex_sleep(dibs_bell *bell, uint32_t value, dibs_time how_long)
 {
-    struct timespec until, *limit = NULL;
-    if (how_long < DIBS_NEVER / 2) {
-        dibs_time when = read_clock(CLOCK_MONOTONIC) + how_long;
-        until.tv_sec = (time_t)(when / NS_PER_S);
-        until.tv_nsec = (long)(when % NS_PER_S);
-        limit = &until;
-    }
-    (void)syscall(SYS_futex, bell, FUTEX_WAIT_BITSET, value, limit, NULL,
-                  FUTEX_BITSET_MATCH_ANY);
+    struct timespec limit = { (time_t)(how_long / NS_PER_S),
+                              (long)(how_long % NS_PER_S) };
+    (void)syscall(SYS_futex, bell, FUTEX_WAIT, value,
+                  how_long == DIBS_NEVER ? NULL : &limit, NULL, 0);
 }
 
 int

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Arguments nobody should pass: each public function names what is wrong, with an error
- * struct and without one, and crashes in no case. Also structs from older headers.
+ * struct and without one, and crashes in no case. In order: clients, names, outputs,
+ * requests, several at once, values, holds and ops, callbacks that end it, structs from
+ * older headers.
  */
 #include "unit.h"
 

@@ -15,6 +15,8 @@
 #include "core/sys.h"
 
 #define WAITERS 16
+/* how long a sleeper sleeps that nobody wakes: long enough to be told apart */
+#define ASLEEP_MS 20000
 
 /* ---- bells ---- */
 
@@ -59,7 +61,8 @@ wait_once(void *arg, int index)
     (void)index;
     uint32_t seen = dibs_bell_seen(&waiters->bell);
     atomic_fetch_add(&waiters->asleep, 1);
-    CHECK_SAME(dibs__bell_wait(&waiters->bell, seen, dibs__now() + 20000 * DIBS_MS), 1);
+    CHECK_SAME(dibs__bell_wait(&waiters->bell, seen, dibs__now() + ASLEEP_MS * DIBS_MS),
+               1);
     atomic_fetch_add(&waiters->woken, 1);
 }
 
@@ -71,9 +74,11 @@ CASE(rung_during_the_wait)
         sleep_ms(1);
     sleep_ms(20);
     assert_int_equal(atomic_load(&waiters.woken), 0);
+    int64_t rung_at = now_ms();
     dibs__bell_ring(&waiters.bell);
     gang_join(one);
     assert_int_equal(atomic_load(&waiters.woken), 1);
+    assert_in_range(now_ms() - rung_at, 0, ASLEEP_MS / 2);
 }
 
 CASE(one_ring_wakes_all)
@@ -83,9 +88,11 @@ CASE(one_ring_wakes_all)
     while (atomic_load(&waiters.asleep) < WAITERS)
         sleep_ms(1);
     sleep_ms(20);
+    int64_t rung_at = now_ms();
     dibs__bell_ring(&waiters.bell);
     gang_join(all);
     assert_int_equal(atomic_load(&waiters.woken), WAITERS);
+    assert_in_range(now_ms() - rung_at, 0, ASLEEP_MS / 2);
 }
 
 #define ROUNDS 5000
@@ -98,18 +105,20 @@ play_ping_pong(void *arg, int index)
         uint32_t seen = (uint32_t)i * 2;
         if (index == 0)
             dibs__bell_ring(&bells[1]);
-        CHECK_SAME(dibs__bell_wait(&bells[index], seen, dibs__now() + 20000 * DIBS_MS),
-                   1);
+        CHECK_SAME(
+            dibs__bell_wait(&bells[index], seen, dibs__now() + ASLEEP_MS * DIBS_MS), 1);
         if (index == 1)
             dibs__bell_ring(&bells[0]);
     }
 }
 
-/* a lost ring would show as a wait of 20 s */
+/* a lost ring would show as a long sleep */
 CASE(no_ring_is_lost)
 {
     dibs_bell bells[2] = { 0, 0 };
+    int64_t began = now_ms();
     gang_join(gang_start(2, play_ping_pong, bells));
+    assert_in_range(now_ms() - began, 0, ASLEEP_MS - 1);
     assert_int_equal(dibs_bell_seen(&bells[0]), ROUNDS * 2);
 }
 

@@ -91,7 +91,7 @@ int dibs__local_damage(const table *t, dibs_error *err);
 
 /* at returns a record whatever the index is: one that the file cannot have turns into a
  * record nobody looks at, and marks the table as damaged. */
-static inline record *
+__attribute__((always_inline)) static inline record *
 at(table *t, uint32_t index)
 {
     if (index < atomic_load_explicit(&t->known, memory_order_relaxed))

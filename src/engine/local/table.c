@@ -196,8 +196,8 @@ make(table *t, const char boot_id[40], dibs_error *err)
     atomic_store(&h->pid_namespace, 0);
     atomic_store(&h->records, FIRST_RECORDS);
     atomic_store(&h->cursor, CHUNK); /* index 0 means none: the first chunk is not used */
-    atomic_thread_fence(memory_order_seq_cst);
-    *(volatile uint64_t *)&h->magic = LOCAL_MAGIC;
+    /* last: whoever sees it sees all of the above */
+    __atomic_store_n(&h->magic, LOCAL_MAGIC, __ATOMIC_RELEASE);
     munmap(base, size);
     return DIBS_OK;
 }

@@ -12,7 +12,7 @@
 
 #include "mock.h"
 
-#define BUCKETS 256
+#define BUCKETS 4096
 
 struct cell {
     struct cell *next;

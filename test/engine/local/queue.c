@@ -376,7 +376,8 @@ stressed(void **state)
     pthread_t threads[THREADS];
     (void)state;
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(drive_open(&drives[i], d.session.endpoint), DIBS_OK);
+        assert_int_equal(drive_open(&drives[i], d.session.endpoint + strlen("local:")),
+                         DIBS_OK);
         assert_int_equal(pthread_create(&threads[i], NULL, stress_thread, &drives[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
