@@ -151,7 +151,8 @@ dibs__client_leave(dibs *client)
 static void
 wait_until_all_left(dibs *client)
 {
-    while (atomic_load(&client->inside))
+    /* where asking is cheap, threads count as inside only once they sleep */
+    while (atomic_load(&client->inside) || dibs__arbiter_asking(client))
         dibs__sleep_until(dibs__now() + LEAVE_PAUSE);
 }
 

@@ -314,6 +314,8 @@ int dibs__arbiter_reenter(dibs *client, const dibs_request *request, dibs__grant
 /* dibs__arbiter_forget counts a handle as freed. Returns 1 if it was the last one of a
  * client that is closed, to be freed now. */
 int dibs__arbiter_forget(dibs *client, const dibs__seat *seat);
+/* dibs__arbiter_asking says whether a thread is asking the engine for something. */
+int dibs__arbiter_asking(dibs *client);
 /* dibs__arbiter_close leaves the client to its handles. Returns 1 if there are none. */
 int dibs__arbiter_close(dibs *client);
 /* dibs__arbiter_count adds the shards' counters up. */

@@ -165,17 +165,32 @@ dibs__arbiter_close(dibs *client)
     return atomic_fetch_sub(&client->handles_left, 1) == 1;
 }
 
+/* how many grants of a shard are in this phase */
 static uint64_t
-granted_now_locked(const dibs__shard *shard)
+count_phase_locked(const dibs__shard *shard, int phase)
 {
-    uint64_t granted = 0;
+    uint64_t count = 0;
     for (uint32_t i = 0; i <= shard->mask; i++) {
         for (const dibs__seat *seat = shard->buckets[i]; seat; seat = seat->next) {
             for (const dibs__grant *at = seat->grants; at; at = at->next)
-                granted += atomic_load(&at->phase) == DIBS__GRANTED;
+                count += atomic_load(&at->phase) == phase;
+            for (const dibs__grant *at = seat->asking; at; at = at->next)
+                count += atomic_load(&at->phase) == phase;
         }
     }
-    return granted;
+    return count;
+}
+
+int
+dibs__arbiter_asking(dibs *client)
+{
+    uint64_t asking = 0;
+    for (size_t i = 0; i < DIBS__SHARDS; i++) {
+        dibs__mutex_lock(&client->shards[i].mutex);
+        asking += count_phase_locked(&client->shards[i], DIBS__ASKING);
+        dibs__mutex_unlock(&client->shards[i].mutex);
+    }
+    return asking != 0;
 }
 
 void
@@ -184,7 +199,7 @@ dibs__arbiter_count(dibs_stats *out, dibs *client)
     for (size_t i = 0; i < DIBS__SHARDS; i++) {
         dibs__shard *shard = &client->shards[i];
         dibs__mutex_lock(&shard->mutex);
-        uint64_t granted = granted_now_locked(shard);
+        uint64_t granted = count_phase_locked(shard, DIBS__GRANTED);
         out->acquired += shard->ended + granted + shard->handed_over;
         out->reentered += shard->reentered;
         out->handed_over += shard->handed_over;
