@@ -79,8 +79,6 @@ is_answer(int code)
 static int
 finish(const struct engine_call *call, int code, dibs_error *said, dibs_error *err)
 {
-    if (is_answer(code) && !fault_hook && !call->client->options.trace)
-        return code;
     if (fault_hook) {
         dibs__fault_point point = { call->verb, call->name, call->name_len, 1, code };
         int verdict = fault_hook(&point, fault_arg);
@@ -103,6 +101,8 @@ finish(const struct engine_call *call, int code, dibs_error *said, dibs_error *e
     int rc = begin(&call);                                                               \
     if (!rc)                                                                             \
         rc = (invoke);                                                                   \
+    if (rc == DIBS_OK && !fault_hook && !client->options.trace)                          \
+        return DIBS_OK; /* the usual case, spared the call */                            \
     return finish(&call, rc, &said, err)
 
 int

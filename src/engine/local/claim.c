@@ -195,6 +195,7 @@ place(const local_state *s, dibs_claim *claim, uint32_t lock, local_wake *wake,
         return answer_granted(claim, r, word_of(r));
     }
     r->claim.ticket = ++t->shards[r->shard].ticket;
+    r->claim.since_ms = dibs__local_wall_ms();
     dibs__local_enter(t, lock, index, PHASE_WAITING);
     return answer_busy(t, claim, r, at(t, lock)->lock.waiter_count);
 }

@@ -222,6 +222,7 @@ void dibs__local_relink(table *t, uint32_t claim);
 void dibs__local_wake(table *t, local_wake *wake, dibs_bell *bell);
 void dibs__local_wake_done(table *t, local_wake *wake);
 void dibs__local_alarm(table *t, dibs_bell *bell);
+int64_t dibs__local_wall_ms(void);
 
 /* life.c: who is alive. `word` is the member's word at the time it was met. */
 int dibs__local_self(int32_t *pid, uint64_t *start);

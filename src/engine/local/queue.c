@@ -178,14 +178,21 @@ dibs__local_fits(table *t, const record *l, uint32_t mode, uint32_t permits)
            get(t, l->lock.holders, KIND_CLAIM)->mode == DIBS_SHARED;
 }
 
+/* for people's eyes only, so the clock that is cheap to read will do */
+int64_t
+dibs__local_wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* grant makes a claim that is in no list a holder. */
 void
 dibs__local_grant(table *t, uint32_t lock, uint32_t claim, local_wake *wake)
 {
     record *l = at(t, lock), *r = at(t, claim);
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    r->claim.since_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    r->claim.since_ms = dibs__local_wall_ms();
     r->claim.token = atomic_fetch_add(&t->head->counter, 1) + 1;
     r->previous = l->previous;
     dibs__local_enter(t, lock, claim, PHASE_GRANTED);
