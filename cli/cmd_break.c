@@ -65,17 +65,16 @@ cmd_break(int argc, char **argv)
     struct options options;
     dibs_error err = { 0 };
     dibs *client = NULL;
-    int first = 0, end = opt_parse(&options, &first, argc, argv);
-    if (end < 0)
-        end = opt_operands(options.verb, argc - first, 1, 1);
+    const char *name = NULL;
+    int end = opt_parse_name(&options, &name, argc, argv);
     if (end >= 0)
         return end;
     err.code = client_open(&client, &options, NULL, &err);
     if (err.code != DIBS_OK)
         return say_error(&options, &err);
-    end = confirm(&options, client, argv[first]);
+    end = confirm(&options, client, name);
     if (end < 0)
-        end = take_away(&options, client, argv[first]);
+        end = take_away(&options, client, name);
     dibs_close(client);
     return end;
 }

@@ -78,14 +78,13 @@ cmd_show(int argc, char **argv)
     dibs_error err = { 0 };
     dibs *client = NULL;
     dibs_report *report = NULL;
-    int first = 0, end = opt_parse(&options, &first, argc, argv);
-    if (end < 0)
-        end = opt_operands(options.verb, argc - first, 1, 1);
+    const char *name = NULL;
+    int end = opt_parse_name(&options, &name, argc, argv);
     if (end >= 0)
         return end;
     err.code = client_open(&client, &options, NULL, &err);
     if (err.code == DIBS_OK)
-        err.code = dibs_inspect(&report, client, argv[first], &err);
+        err.code = dibs_inspect(&report, client, name, &err);
     if (err.code != DIBS_OK) {
         end = say_error(&options, &err);
     } else if (options.json) {

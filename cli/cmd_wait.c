@@ -25,16 +25,15 @@ cmd_wait(int argc, char **argv)
     struct options options;
     dibs_error err = { 0 };
     dibs *client = NULL;
-    int first = 0, end = opt_parse(&options, &first, argc, argv);
-    if (end < 0)
-        end = opt_operands(options.verb, argc - first, 1, 1);
+    const char *name = NULL;
+    int end = opt_parse_name(&options, &name, argc, argv);
     if (end >= 0)
         return end;
     int64_t wait_ms = options.wait_ms > 0 ? options.wait_ms : DIBS_WAIT_FOREVER;
     err.code = client_open(&client, &options, NULL, &err);
     if (err.code == DIBS_OK)
-        err.code = dibs_observe(client, argv[first], holder_changed, &options, wait_ms,
-                                NULL, &err);
+        err.code =
+            dibs_observe(client, name, holder_changed, &options, wait_ms, NULL, &err);
     dibs_close(client);
     if (err.code == 1)
         return 0;

@@ -329,3 +329,14 @@ opt_parse(struct options *out, int *first, int argc, char **argv)
     *first = cursor.at;
     return end;
 }
+
+int
+opt_parse_name(struct options *options, const char **name, int argc, char **argv)
+{
+    int first = 0, end = opt_parse(options, &first, argc, argv);
+    if (end < 0)
+        end = opt_operands(options->verb, argc - first, 1, 1);
+    if (end < 0)
+        *name = argv[first];
+    return end;
+}

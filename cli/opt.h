@@ -118,4 +118,7 @@ int opt_usage_error(const struct verb *verb, const char *format, ...)
 /* opt_operands checks that min to max words are left; -1, or 64 when it has complained. */
 int opt_operands(const struct verb *verb, int left, int min, int max);
 
+/* opt_parse_name is opt_parse for a verb with one operand, stored in *name. */
+int opt_parse_name(struct options *options, const char **name, int argc, char **argv);
+
 #endif /* DIBS_CLI_OPT_H */
