@@ -210,7 +210,8 @@ typedef struct dibs_request {
     uint32_t limit;       /* DIBS_PERMITS: of how many; all users of a name must agree */
     int64_t wait_ms;      /* > 0, DIBS_WAIT_FOREVER or DIBS_WAIT_NONE */
     uint32_t lease_ms;    /* 0: the client's */
-    uint32_t max_hold_ms; /* given up as lost after this long, however alive; 0: never */
+    uint32_t max_hold_ms; /* given up as lost after this long, however alive, and free for
+                           * others one grace later; 0: never */
     uint32_t grace_ms;    /* be told of a loss this long before the lease ends; 0: a tenth
                            * of the lease, 10 ms at least and 1 s at most */
     uint32_t flags;       /* enum dibs_request_flag */
