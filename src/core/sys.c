@@ -187,12 +187,6 @@ dibs__thread_join(dibs__thread *thread)
     pthread_join(thread->id, NULL);
 }
 
-int
-dibs__thread_is_self(const dibs__thread *thread)
-{
-    return pthread_equal(thread->id, pthread_self());
-}
-
 uint64_t
 dibs__thread_number(void)
 {

@@ -42,7 +42,6 @@ typedef struct dibs__thread {
 int dibs__thread_start(dibs__thread *out, const char *name, void *(*run)(void *),
                        void *arg, int detached);
 void dibs__thread_join(dibs__thread *thread);
-int dibs__thread_is_self(const dibs__thread *thread);
 
 /* dibs__thread_number identifies the calling thread; never reused within a process. */
 uint64_t dibs__thread_number(void);

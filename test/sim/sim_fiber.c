@@ -355,12 +355,6 @@ sim_fiber_join(size_t place)
     fibers[place].detached = 1;
 }
 
-int
-sim_fiber_is_self(size_t place)
-{
-    return &fibers[place] == current;
-}
-
 void
 sim_fiber_reset(uint64_t seed)
 {

@@ -21,6 +21,5 @@ void sim_advance(dibs_time by);
 /* A fiber's place is what a thread's id is made of. */
 size_t sim_fiber_start(int process, void *(*run)(void *), void *arg, int detached);
 void sim_fiber_join(size_t place);
-int sim_fiber_is_self(size_t place);
 
 #endif /* DIBS_SIM_FIBER_H */

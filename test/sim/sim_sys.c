@@ -154,12 +154,6 @@ dibs__thread_join(dibs__thread *thread)
     sim_fiber_join((size_t)thread->id);
 }
 
-int
-dibs__thread_is_self(const dibs__thread *thread)
-{
-    return sim_fiber_is_self((size_t)thread->id);
-}
-
 uint64_t
 dibs__thread_number(void)
 {
