@@ -141,6 +141,9 @@ CASE(ending, fork_child_opens_its_own)
 {
     int status = 0;
     dibs_hold *hold = take_name(stage.client, NAME);
+    /* threads that are being born hold locks of the sanitizer, which a child would inherit
+     * locked: let the client's own be up before the fork */
+    sleep_ms(slowly(20));
     pid_t child = fork();
     if (child == 0) {
         _exit(open_in_child());
