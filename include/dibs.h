@@ -175,11 +175,13 @@ enum dibs_cap {
     DIBS_CAP_TOKEN = 1u << 4,    /* fencing tokens that only rise */
     DIBS_CAP_PREVIOUS = 1u << 5, /* tells how the hold before ended */
     DIBS_CAP_CELL = 1u << 6,     /* cells, and with them dibs_fence */
-    DIBS_CAP_INSPECT = 1u << 7,  /* list and inspect */
+    DIBS_CAP_INSPECT = 1u << 7,  /* list and inspect: what is held, for how long yet */
     DIBS_CAP_BREAK = 1u << 8,    /* break */
     DIBS_CAP_LINGER = 1u << 9,   /* release after a delay */
     DIBS_CAP_WAKE = 1u << 10,    /* waits without polling */
-    DIBS_CAP_DIRECT = 1u << 11 /* as cheap as memory: every thread queues at the engine */
+    DIBS_CAP_DIRECT = 1u << 11,  /* as cheap as memory: threads queue at the engine */
+    DIBS_CAP_DETAIL = 1u << 12 /* inspect also tells who waits, in order, and of each its
+                                  * host, pid, note and token; leaders can be observed */
 };
 DIBS_API uint32_t dibs_caps(const dibs *client);
 

@@ -201,7 +201,7 @@ typedef struct dibs_engine {
      *   DIBS_EUNKNOWN: the reply was lost; core asks again, or releases.
      *   DIBS_EUNAVAIL: surely not sent; core retries until the caller's time is up.
      *   Final: EMISMATCH, EDENIED, EUNSUPPORTED, ENOMEM, ECORRUPT, EINVAL.
-     * A DIBS_OBSERVE claim takes nothing: it is "granted" as soon as the newest holder's
+     * A DIBS_OBSERVE claim (DIBS_CAP_DETAIL) takes nothing: it is "granted" as soon as the newest holder's
      * token (0: nobody holds) is not claim->token, and then claim->token is set to it;
      * after that the same claim is used again. */
     int (*attempt)(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err);
@@ -233,7 +233,8 @@ typedef struct dibs_engine {
     int (*downgrade)(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err);
 
     /* list reports every lock in use; inspect one, and nothing if it is not in use. Must
-     * with DIBS_CAP_INSPECT. DIBS_OK, EUNAVAIL, EDENIED, ECORRUPT, or what the sink said. */
+     * with DIBS_CAP_INSPECT. Without DIBS_CAP_DETAIL they say what the backend shows, and
+     * leave unknown fields 0, -1 or "". DIBS_OK, EUNAVAIL, EDENIED, ECORRUPT, or what the sink said. */
     int (*list)(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err);
     int (*inspect)(void *state, const char *name, size_t name_len, uint64_t name_hash,
                    dibs_sink *sink, dibs_time deadline, dibs_error *err);

@@ -21,6 +21,8 @@
 #define LOOK_AGAIN_OTHERS (10000 * DIBS_MS)
 #define BACKOFF_FIRST (5 * DIBS_MS)
 #define BACKOFF_LAST (500 * DIBS_MS)
+/* a reply that is lost sooner than this was cut off, not late */
+#define CUT_OFF (50 * DIBS_MS)
 
 /* not a code: a grant came but was gone before it could be used, start afresh */
 #define START_AFRESH 1
@@ -33,10 +35,13 @@ struct ask {
     dibs__grant *grant; /* and the hold in it */
     dibs_time deadline;
     dibs_time backoff;
-    int reserved;    /* a place with the keeper */
-    int inside;      /* counted among those that closing waits for */
-    int slept;       /* counted as a waiter */
-    int maybe_there; /* the engine may know of the claim */
+    int reserved;       /* a place with the keeper */
+    int inside;         /* counted among those that closing waits for */
+    int slept;          /* counted as a waiter */
+    int maybe_there;    /* the engine may know of the claim */
+    int was_busy;       /* the engine has answered in this wait: the lock was not free */
+    int asked_again;    /* at once, after the reply was lost */
+    dibs_time io_until; /* ... which gets what was left of the time for the first one */
 };
 
 dibs_time
@@ -270,17 +275,36 @@ sleep_until_rung(struct ask *ask, dibs_time wake_at)
     return wake == DIBS__TIMED_OUT && until == ask->deadline ? DIBS_ETIMEDOUT : DIBS_OK;
 }
 
+/* A connection that was closed while nobody used it takes the first request with it. Who
+ * does not wait has no second chance but this one. */
+static int
+was_cut_off(struct ask *ask, int rc)
+{
+    if (rc != DIBS_EUNKNOWN || ask->asked_again ||
+        ask->request.wait_ms != DIBS_WAIT_NONE || !ask->grant->lease.length)
+        return 0;
+    ask->asked_again = 1;
+    return dibs__now() - ask->grant->claim.sent < CUT_OFF;
+}
+
+/* what to say of a wait in whose last moments the engine could not be asked */
+static int
+unheard(const struct ask *ask)
+{
+    return ask->was_busy ? DIBS_ETIMEDOUT : DIBS_EUNAVAIL;
+}
+
 /* the engine could not be asked: wait a little, longer each time */
 static int
-back_off(struct ask *ask, int rc)
+back_off(struct ask *ask)
 {
     if (ask->request.wait_ms == DIBS_WAIT_NONE || dibs__now() >= ask->deadline)
-        return rc == DIBS_EUNKNOWN ? DIBS_EUNAVAIL : rc;
+        return unheard(ask);
     dibs_time pause = ask->backoff + (dibs_time)(dibs__random() % (uint64_t)ask->backoff);
     ask->backoff = ask->backoff * 2 < BACKOFF_LAST ? ask->backoff * 2 : BACKOFF_LAST;
     ask->grant->claim.seen = dibs_bell_seen(ask->grant->claim.bell);
     int slept = sleep_until_rung(ask, dibs__now() + pause);
-    return slept == DIBS_ETIMEDOUT ? DIBS_EUNAVAIL : slept;
+    return slept == DIBS_ETIMEDOUT ? unheard(ask) : slept;
 }
 
 static int
@@ -292,7 +316,9 @@ attempt(struct ask *ask, dibs_error *err)
     if (ask->grant->lease.length)
         claim->sent = dibs__now();
     ask->grant->calls++;
-    return dibs__engine_attempt(ask->client, claim, io_deadline(ask), err);
+    if (!ask->asked_again)
+        ask->io_until = io_deadline(ask);
+    return dibs__engine_attempt(ask->client, claim, ask->io_until, err);
 }
 
 /* Takes the claim back, wherever it is. */
@@ -331,7 +357,7 @@ wait_for_turn(struct ask *ask, int *watching, dibs_error *err)
         *watching = 1;
         ask->grant->calls++;
         rc = dibs__engine_watch(ask->client, &ask->grant->claim, io_deadline(ask), err);
-        return rc == DIBS_EUNKNOWN || rc == DIBS_EUNAVAIL ? back_off(ask, rc) : rc;
+        return rc == DIBS_EUNKNOWN || rc == DIBS_EUNAVAIL ? back_off(ask) : rc;
     }
     *watching = 0;
     return sleep_until_rung(ask, look_again_at(ask));
@@ -343,6 +369,7 @@ ask_engine(struct ask *ask, int *reentered, dibs_error *err)
 {
     int watching = 0;
     ask->backoff = BACKOFF_FIRST;
+    ask->was_busy = ask->asked_again = 0;
     for (;;) {
         int rc = attempt(ask, err);
         if (rc == DIBS_OK) {
@@ -356,8 +383,11 @@ ask_engine(struct ask *ask, int *reentered, dibs_error *err)
         if (rc == DIBS_EUNKNOWN ||
             (rc == DIBS_EBUSY && !(ask->grant->claim.flags & DIBS_CLAIM_NOQUEUE)))
             ask->maybe_there = 1;
+        ask->was_busy |= rc == DIBS_EBUSY;
+        if (was_cut_off(ask, rc))
+            continue;
         if (rc == DIBS_EUNKNOWN || rc == DIBS_EUNAVAIL)
-            rc = back_off(ask, rc);
+            rc = back_off(ask);
         else if (rc == DIBS_EBUSY && ask->request.wait_ms != DIBS_WAIT_NONE)
             rc = wait_for_turn(ask, &watching, err);
         if (!rc)

@@ -121,7 +121,7 @@ void
 await_waiters(const char *name, size_t count)
 {
     int64_t until = now_ms() + slowly(5000);
-    if (!has(DIBS_CAP_INSPECT)) {
+    if (!has(DIBS_CAP_DETAIL)) {
         sleep_ms(slowly(100));
         return;
     }

@@ -212,10 +212,23 @@ CASE(lost_reply_of_a_grant)
 /* ... and if nobody waits for it, it is given back */
 CASE(lost_reply_is_withdrawn)
 {
-    plan("attempt", 1, DIBS_EUNKNOWN, 1);
+    plan("attempt", 1, DIBS_EUNKNOWN, 2);
     dibs__set_fault(strike, &fault);
     client = unit_open(unit_mock(), NULL);
     assert_int_equal(dibs_trylock(&hold, client, "n", &err), DIBS_EUNAVAIL);
+    unit_is_free(unit_mock(), "n");
+    dibs_close(client);
+    dibs__set_fault(NULL, NULL);
+}
+
+/* one reply may be lost with a connection that was closed meanwhile: asked again at once */
+CASE(lost_reply_is_asked_again)
+{
+    plan("attempt", 1, DIBS_EUNKNOWN, 1);
+    dibs__set_fault(strike, &fault);
+    client = unit_open(unit_mock(), NULL);
+    assert_int_equal(dibs_trylock(&hold, client, "n", &err), DIBS_OK);
+    assert_int_equal(dibs_unlock(hold, &err), DIBS_OK);
     unit_is_free(unit_mock(), "n");
     dibs_close(client);
     dibs__set_fault(NULL, NULL);

@@ -23,7 +23,7 @@ static const struct {
     { "token", DIBS_CAP_TOKEN },   { "previous", DIBS_CAP_PREVIOUS },
     { "cell", DIBS_CAP_CELL },     { "inspect", DIBS_CAP_INSPECT },
     { "break", DIBS_CAP_BREAK },   { "linger", DIBS_CAP_LINGER },
-    { "wake", DIBS_CAP_WAKE },
+    { "wake", DIBS_CAP_WAKE },     { "detail", DIBS_CAP_DETAIL },
 };
 
 /* take_caps takes away what a list like "-lease,-fair" names. */
