@@ -6,9 +6,9 @@ BEGIN {
     # who may include what (L1): a file's layer -> the layers it may use; "" is its own
     may["include"] = " include engine.h dibs.h "
     may["src/util"] = " "
-    may["src/wire"] = " src/util "
+    may["src/resp"] = " src/util dibs.h engine.h "
     may["src/core"] = " src/util dibs.h engine.h "
-    may["src/engine"] = " src/util src/wire dibs.h engine.h "
+    may["src/engine"] = " src/util src/resp dibs.h engine.h "
     may["cli"] = " src/util dibs.h "
     may["examples"] = " dibs.h "
 

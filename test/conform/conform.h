@@ -3,9 +3,9 @@
  * The conformance suite: what every engine must do, said once and without naming one.
  *
  * A case is a function in topic_*.c, `CASE(topic, name) { ... }`; the build finds it
- * there and runs it as conform/topic/name@engine, in a process of its own. An engine
- * joins with a fixture (fixture/NAME.c) and one line in fixtures.def. What an engine can
- * do, its dibs_caps, changes what a case expects, never whether it runs.
+ * there and runs it as conform/topic/name@fixture, in a process of its own. An engine
+ * joins with a fixture, or several (fixture/), and one line for each in fixtures.def. What
+ * an engine can do, its dibs_caps, changes what a case expects, never whether it runs.
  *
  * main.c runs a case and looks for what it left behind. peer.c is the other party of a
  * case: a process that does as it is told. tokens.c sees to it that tokens only rise,
@@ -28,15 +28,18 @@
  * URL; it may return EXIT_SKIPPED after printing why. `stop` ends it and removes its
  * files; it runs after failures too, so it must be safe in a signal handler. The rest
  * may be NULL: `count_things` counts the files, keys or rows that the engine keeps apart
- * from cells, which must be as many after a case as before; where there is a server,
+ * from cells, which must be as many after a case as before, and `show_things` prints what
+ * they are, for people; where there is a server,
  * `cut` ends the clients' sessions, `pause` and `resume` stop and continue it. */
 typedef struct fixture {
-    const char *engine;
+    const char *name;
+    const char *engine; /* what the engine calls itself */
     int one_process; /* other processes do not see its state: peers are clients in here */
     uint32_t lease_ms; /* a lease that is short, but long enough to be renewed */
     int (*start)(char *url, size_t size);
     void (*stop)(void);
     int (*count_things)(void);
+    void (*show_things)(void);
     void (*cut)(void);
     void (*pause)(void);
     void (*resume)(void);
@@ -157,12 +160,13 @@ typedef struct answer {
 /* A peer is a party with a client of its own: another process, or, where processes
  * cannot share the engine's state, another client and thread of this one. It has
  * PEER_SLOTS holds and does one thing at a time. _begin does not wait; peer_end waits
- * for the answer. */
+ * for the answer, and peer_is_done says whether it need not. */
 typedef struct peer peer;
 peer *peer_new(void);
 int64_t peer_pid(const peer *peer);
 void peer_acquire_begin(peer *peer, int slot, const dibs_request *request);
 void peer_job_begin(peer *peer, const char *job, const int64_t *args, int count);
+int peer_is_done(peer *peer, int64_t limit_ms);
 answer peer_end(peer *peer);
 answer peer_acquire(peer *peer, int slot, const dibs_request *request);
 answer peer_take(peer *peer, const char *name);
@@ -206,6 +210,7 @@ typedef struct job_entry {
 extern const job_entry job_entries[];
 
 extern const fixture *const fixtures[];
+const fixture *find_fixture(const char *name);
 
 int meta_main(int argc, char **argv);
 

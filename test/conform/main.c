@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs one case on one engine: `conform ENGINE TOPIC/CASE`. After the case nothing of it
- * may be left: no lock in use, no thread, no descriptor; memory is for the sanitizers.
- * $DIBS_TEST_ENGINE, a list with commas, selects engines; others are skipped.
+ * Runs one case with one fixture: `conform FIXTURE TOPIC/CASE`. After the case nothing of
+ * it may be left: no lock in use, no thread, no descriptor; memory is for the sanitizers.
+ * $DIBS_TEST_ENGINE, a list with commas, selects engines, or fixtures by their names;
+ * others are skipped.
  * With --list it prints the cases; --meta is in meta.c, --peer in peer.c.
  */
 #include "conform.h"
@@ -57,20 +58,24 @@ open_client(void)
 }
 
 static int
-selected(const char *engine)
+list_has(const char *list, const char *name)
 {
-    const char *list = getenv("DIBS_TEST_ENGINE");
-    size_t len = strlen(engine);
-    if (list == NULL || *list == '\0') {
-        return 1;
-    }
+    size_t len = strlen(name);
     for (const char *at = list; at != NULL; at = strchr(at, ',')) {
         at += *at == ',';
-        if (strncmp(at, engine, len) == 0 && (at[len] == ',' || at[len] == '\0')) {
+        if (strncmp(at, name, len) == 0 && (at[len] == ',' || at[len] == '\0')) {
             return 1;
         }
     }
     return 0;
+}
+
+static int
+selected(const fixture *with)
+{
+    const char *list = getenv("DIBS_TEST_ENGINE");
+    return list == NULL || *list == '\0' || list_has(list, with->engine) ||
+           list_has(list, with->name);
 }
 
 static int
@@ -83,12 +88,17 @@ count_lock(const dibs_report *report, void *arg)
     return 1;
 }
 
-/* the locks of those who were killed go with their leases */
+/* how long what those left who were killed may stay: it goes with their leases */
+static int64_t
+residue_ms(void)
+{
+    return (has(DIBS_CAP_LEASE) ? 2 * stage.lease_ms : 0) + slowly(500);
+}
+
 static void
 check_no_locks(void)
 {
-    int64_t until =
-        now_ms() + (has(DIBS_CAP_LEASE) ? 2 * stage.lease_ms : 0) + slowly(500);
+    int64_t until = now_ms() + residue_ms();
     char found[128] = "";
     if (!has(DIBS_CAP_INSPECT)) {
         return;
@@ -103,25 +113,23 @@ check_no_locks(void)
     dibs_close(client);
 }
 
-static void *
-do_nothing(void *arg)
-{
-    return arg;
-}
-
-/* a sanitizer has a thread of its own from the first one on; let it come now */
-static void
-start_first_thread(void)
-{
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, do_nothing, NULL) == 0);
-    pthread_join(thread, NULL);
-}
-
 static int
 count_things(void)
 {
     return stage.fixture->count_things != NULL ? stage.fixture->count_things() : 0;
+}
+
+static void
+check_no_things(int before)
+{
+    int64_t until = now_ms() + residue_ms();
+    while (count_things() != before && now_ms() < until) {
+        sleep_ms(10);
+    }
+    if (count_things() != before && stage.fixture->show_things != NULL) {
+        stage.fixture->show_things();
+    }
+    CHECK_SAME(count_things(), before);
 }
 
 static void
@@ -140,7 +148,7 @@ run_on_stage(const test_case *chosen)
     check_tokens();
     CHECK_SAME(threads_settle(threads, slowly(2000)), threads);
     CHECK_SAME(count_fds(), fds);
-    CHECK_SAME(count_things(), things);
+    check_no_things(things);
 }
 
 static void
@@ -150,36 +158,35 @@ stop_fixture(void)
 }
 
 static int
-run_case(const fixture *engine, const test_case *chosen)
+run_case(const fixture *with, const test_case *chosen)
 {
-    if (!selected(engine->engine)) {
-        printf("skipped: DIBS_TEST_ENGINE does not select %s\n", engine->engine);
+    if (!selected(with)) {
+        printf("skipped: DIBS_TEST_ENGINE does not select %s\n", with->name);
         return EXIT_SKIPPED;
     }
-    stage.fixture = engine;
-    int status = engine->start(stage.url, sizeof(stage.url));
+    stage.fixture = with;
+    on_failure(stop_fixture);
+    int status = with->start(stage.url, sizeof(stage.url));
     if (status != 0) {
         return status;
     }
-    on_failure(stop_fixture);
     limit_time(CASE_LIMIT_S * (unsigned)slow_factor());
     stage.shared = shared_new(sizeof(*stage.shared), &stage.shared_fd);
     run_on_stage(chosen);
-    engine->stop();
+    with->stop();
     return 0;
 }
 
 static int
-run_named(const char *engine, const char *case_name)
+run_named(const char *fixture_name, const char *case_name)
 {
     const test_case *chosen = find_case(case_name);
-    for (size_t i = 0; chosen != NULL && fixtures[i] != NULL; i++) {
-        if (strcmp(fixtures[i]->engine, engine) == 0) {
-            return run_case(fixtures[i], chosen);
-        }
+    const fixture *with = find_fixture(fixture_name);
+    if (chosen != NULL && with != NULL) {
+        return run_case(with, chosen);
     }
     fprintf(stderr, "there is no %s '%s'\n", chosen == NULL ? "case" : "fixture",
-            chosen == NULL ? case_name : engine);
+            chosen == NULL ? case_name : fixture_name);
     return 2;
 }
 
@@ -200,7 +207,7 @@ main(int argc, char **argv)
         return 0;
     }
     if (argc != 3) {
-        fprintf(stderr, "usage: conform ENGINE TOPIC/CASE | --list\n");
+        fprintf(stderr, "usage: conform FIXTURE TOPIC/CASE | --list\n");
         return 2;
     }
     return run_named(argv[1], argv[2]);

@@ -128,17 +128,17 @@ log_has(const char *path, const char *verb)
     return found;
 }
 
-/* runs a case on an engine and says whether the slot was called meanwhile */
+/* runs a case with a fixture and says whether the slot was called meanwhile */
 static int
-case_calls_slot(const char *engine, const char *case_name, const char *slot,
+case_calls_slot(const char *with, const char *case_name, const char *slot,
                 const char *log_path)
 {
-    const char *arguments[] = { engine, case_name, NULL };
+    const char *arguments[] = { with, case_name, NULL };
     (void)unlink(log_path);
     int status = reap(spawn_self(arguments, NULL, 0), slowly(30000));
     if (!WIFEXITED(status) ||
         (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != EXIT_SKIPPED)) {
-        FAIL("%s fails on %s", case_name, engine);
+        FAIL("%s fails on %s", case_name, with);
     }
     return log_has(log_path, slot);
 }
@@ -166,7 +166,7 @@ check_slots(const char *source)
         int called = 0;
         CHECK(find_case(case_name) != NULL);
         for (size_t j = 0; fixtures[j] != NULL && !called; j++) {
-            called = case_calls_slot(fixtures[j]->engine, case_name, slots[i], log_path);
+            called = case_calls_slot(fixtures[j]->name, case_name, slots[i], log_path);
         }
         if (!called) {
             FAIL("%s is to call slot %s, but does not on any engine", case_name,

@@ -70,8 +70,8 @@ start_process(peer *new, int their_end)
     int keep[] = { their_end, stage.shared_fd };
     (void)snprintf(fd_text, sizeof(fd_text), "%d", their_end);
     (void)snprintf(shared_text, sizeof(shared_text), "%d", stage.shared_fd);
-    const char *arguments[] = { "--peer", stage.fixture->engine, stage.url,
-                                fd_text,  shared_text,           NULL };
+    const char *arguments[] = { "--peer", stage.fixture->name, stage.url,
+                                fd_text,  shared_text,         NULL };
     new->pid = spawn_self(arguments, keep, 2);
     close(their_end);
 }
@@ -147,11 +147,17 @@ peer_job_begin(peer *to, const char *job, const int64_t *args, int count)
     send_order(to, &order);
 }
 
+int
+peer_is_done(peer *of, int64_t limit_ms)
+{
+    return readable(of->fd, limit_ms);
+}
+
 answer
 peer_end(peer *of)
 {
     answer got;
-    if (!readable(of->fd, slowly(30000))) {
+    if (!peer_is_done(of, slowly(30000))) {
         FAIL("the peer does not answer");
     }
     if (recv(of->fd, &got, sizeof(got), 0) != (ssize_t)sizeof(got)) {
@@ -426,11 +432,8 @@ peer_main(int argc, char **argv)
 {
     struct agent agent = { .fd = -1 };
     CHECK(argc == 6);
-    for (size_t i = 0; fixtures[i] != NULL; i++) {
-        if (strcmp(fixtures[i]->engine, argv[2]) == 0) {
-            stage.fixture = fixtures[i];
-        }
-    }
+    stage.fixture = find_fixture(argv[2]);
+    CHECK(stage.fixture != NULL);
     copy_text(stage.url, sizeof(stage.url), argv[3]);
     stage.shared = shared_map(atoi(argv[5]), sizeof(*stage.shared));
     agent.fd = atoi(argv[4]);

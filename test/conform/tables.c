@@ -25,12 +25,12 @@ const job_entry job_entries[] = {
     { NULL, NULL },
 };
 
-#define FIXTURE(name) extern const fixture fixture_##name;
+#define FIXTURE(name, about) extern const fixture fixture_##name;
 #include "fixtures.def"
 #undef FIXTURE
 
 const fixture *const fixtures[] = {
-#define FIXTURE(name) &fixture_##name,
+#define FIXTURE(name, about) &fixture_##name,
 #include "fixtures.def"
 #undef FIXTURE
     NULL,
@@ -42,6 +42,17 @@ find_case(const char *name)
     for (const test_case *at = test_cases; at->name != NULL; at++) {
         if (strcmp(at->name, name) == 0) {
             return at;
+        }
+    }
+    return NULL;
+}
+
+const fixture *
+find_fixture(const char *name)
+{
+    for (size_t i = 0; fixtures[i] != NULL; i++) {
+        if (strcmp(fixtures[i]->name, name) == 0) {
+            return fixtures[i];
         }
     }
     return NULL;

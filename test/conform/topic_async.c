@@ -91,11 +91,11 @@ CASE(async, time_out)
 {
     dibs_request request = want(NAME);
     dibs_hold *hold = take_name(stage.client, NAME), *none = NULL;
-    request.wait_ms = 80;
+    request.wait_ms = slowly(80);
     int64_t from = now_ms();
     dibs_op *op = start(stage.client, &request);
-    CHECK(readable(dibs_op_fd(op), 80 + LATE));
-    CHECK_WITHIN(now_ms() - from, 79, 80 + LATE);
+    CHECK(readable(dibs_op_fd(op), slowly(80) + LATE));
+    CHECK_WITHIN(now_ms() - from, slowly(80) - 1, slowly(80) + LATE);
     GIVES(DIBS_ETIMEDOUT, dibs_op_finish(&none, op, &oops));
     CHECK(none == NULL);
     request.wait_ms = DIBS_WAIT_NONE;

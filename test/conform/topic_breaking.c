@@ -151,4 +151,6 @@ CASE(breaking, other_names_stay)
     CHECK(dibs_held(near) && !is_free(stage.client, NAME " "));
     give(near);
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
+    /* that it was broken may be remembered, for the next one to hear; not for longer */
+    give(take_name(stage.client, NAME));
 }

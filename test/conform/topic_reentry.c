@@ -100,10 +100,10 @@ CASE(reentry, refused_by_flag)
     dibs_hold *hold = take(stage.client, &request), *again = NULL;
     int64_t from = now_ms();
     request.flags = DIBS_NO_REENTRY;
-    request.wait_ms = 60;
+    request.wait_ms = slowly(60);
     GIVES(DIBS_ETIMEDOUT, dibs_acquire(&again, stage.client, &request, &oops));
     CHECK(again == NULL);
-    CHECK_WITHIN(now_ms() - from, 59, 60 + slowly(200));
+    CHECK_WITHIN(now_ms() - from, slowly(60) - 1, slowly(60) + slowly(200));
     CHECK(dibs_held(hold));
     give(hold);
     CHECK(is_free(stage.client, NAME));

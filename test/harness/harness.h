@@ -69,12 +69,19 @@ void limit_time(unsigned seconds);
  * threads is not something a sanitizer can follow. */
 pid_t spawn_self(const char *const *arguments, const int *keep, size_t keep_count);
 
-/* reap waits for a process of spawn_self's and returns its wait status; fails if it is
+/* spawn_program executes another program, found on the path; `argv` ends with NULL. It
+ * reads nothing and what it prints is added to the file `log`. It dies with the calling
+ * thread as well. */
+pid_t spawn_program(const char *const *argv, const char *log);
+
+/* reap waits for a process that was spawned and returns its wait status; fails if it is
  * still there after that long. kill_and_reap ends it first, with SIGKILL. */
 int reap(pid_t pid, int64_t limit_ms);
 void kill_and_reap(pid_t pid);
 
-/* kill_all_spawned ends what is left of them. Safe in a signal handler. */
+/* kill_spawned ends one of them, and does nothing if it was reaped already;
+ * kill_all_spawned ends what is left of them. Safe in a signal handler. */
+void kill_spawned(pid_t pid);
 void kill_all_spawned(void);
 
 /* temp_dir makes a folder only we can use, below `base`. remove_tree deletes one; it is
@@ -95,6 +102,10 @@ void gang_join(gang *all);
 
 /* count_entries counts what is in a folder, but for names that begin with a dot. */
 int count_entries(const char *path);
+
+/* start_first_thread starts and joins a thread: from its first one on, a sanitizer has a
+ * thread of its own, which then is there before anybody counts. */
+void start_first_thread(void);
 
 /* What the process has now; threads_settle waits until no more than `count` are left. */
 int count_fds(void);

@@ -41,3 +41,17 @@ threads_settle(int count, int64_t limit_ms)
     }
     return now;
 }
+
+static void *
+do_nothing(void *arg)
+{
+    return arg;
+}
+
+void
+start_first_thread(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, do_nothing, NULL) == 0);
+    pthread_join(thread, NULL);
+}

@@ -31,15 +31,17 @@ remember(pid_t pid)
     FAIL("more than %d processes at once", MAX_SPAWNED);
 }
 
-static void
+/* says whether it was there */
+static int
 forget(pid_t pid)
 {
     for (size_t i = 0; i < MAX_SPAWNED; i++) {
         pid_t same = pid;
-        if (atomic_compare_exchange_strong(&spawned[i], &same, 0)) {
-            return;
+        if (pid > 0 && atomic_compare_exchange_strong(&spawned[i], &same, 0)) {
+            return 1;
         }
     }
+    return 0;
 }
 
 static _Noreturn void
@@ -74,6 +76,35 @@ spawn_self(const char *const *arguments, const int *keep, size_t keep_count)
     return pid;
 }
 
+static _Noreturn void
+become_program(char *const *argv, const char *log)
+{
+    int nothing = open("/dev/null", O_RDONLY);
+    int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (nothing >= 0 && output >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+        dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) {
+        close(nothing);
+        close(output);
+        execvp(argv[0], argv);
+    }
+    _exit(127);
+}
+
+pid_t
+spawn_program(const char *const *argv, const char *log)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_program((char *const *)(uintptr_t)argv, log);
+    }
+    if (pid < 0) {
+        FAIL("cannot fork: errno %d", errno);
+    }
+    remember(pid);
+    return pid;
+}
+
 int
 reap(pid_t pid, int64_t limit_ms)
 {
@@ -82,7 +113,7 @@ reap(pid_t pid, int64_t limit_ms)
     for (;;) {
         pid_t got = waitpid(pid, &status, WNOHANG);
         if (got == pid) {
-            forget(pid);
+            (void)forget(pid);
             return status;
         }
         if (got < 0 && errno != EINTR) {
@@ -100,6 +131,16 @@ kill_and_reap(pid_t pid)
 {
     kill(pid, SIGKILL);
     (void)reap(pid, 10000);
+}
+
+void
+kill_spawned(pid_t pid)
+{
+    /* once reaped, the number may be somebody else's */
+    if (forget(pid)) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
 }
 
 void

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* A host, short ways to ask, and the choice of cases. See resp_test.h. */
+#include "resp_test.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static dibs_time
+host_now(void)
+{
+    return now_ns();
+}
+
+static void
+host_sleep_until(dibs_time when)
+{
+    while (now_ns() < when) {
+        sleep_ms(1);
+    }
+}
+
+static int __attribute__((format(printf, 3, 4)))
+host_fail(dibs_error *err, int code, const char *format, ...)
+{
+    va_list args;
+    if (err != NULL) {
+        err->code = code;
+        va_start(args, format);
+        (void)vsnprintf(err->text, sizeof(err->text), format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+static void *
+host_alloc(size_t size)
+{
+    return calloc(1, size);
+}
+
+const dibs_host test_host = { .now = host_now,
+                              .sleep_until = host_sleep_until,
+                              .fail = host_fail,
+                              .alloc = host_alloc,
+                              .free = free };
+
+dibs_time
+in_ms(int64_t ms)
+{
+    return now_ns() + ms * DIBS_MS;
+}
+
+dibs_time
+far(void)
+{
+    return in_ms(slowly(10000));
+}
+
+resp_access
+plain_access(unsigned connections)
+{
+    return (resp_access){ .host = &test_host,
+                          .client_name = "test",
+                          .connections = connections };
+}
+
+resp_address
+address_of(const server *to)
+{
+    resp_address address = { .port = (uint16_t)to->port };
+    (void)snprintf(address.host, sizeof(address.host), "127.0.0.1");
+    return address;
+}
+
+void
+add_command_words(resp_request *request, const char *const *words)
+{
+    resp_command command = { 0 };
+    for (; *words != NULL; words++) {
+        dibs__resp_word(&command, *words);
+    }
+    CHECK_SAME(dibs__resp_add(request, &command), 0);
+}
+
+int
+ask_words(resp_server *to, uint64_t hash, dibs_time deadline, redisReply **reply,
+          dibs_error *err, const char *const *words)
+{
+    resp_request request = { 0 };
+    *reply = NULL;
+    add_command_words(&request, words);
+    int code = dibs__resp_call(to, hash, &request, deadline, reply, err);
+    dibs__resp_request_free(&request);
+    CHECK((code == DIBS_OK) == (*reply != NULL));
+    return code;
+}
+
+int64_t
+must_ask_words(resp_server *to, uint64_t hash, const char *const *words)
+{
+    redisReply *reply;
+    dibs_error err = { 0 };
+    int code = ask_words(to, hash, far(), &reply, &err, words);
+    if (code != DIBS_OK) {
+        FAIL("%s is answered with %d: %s", words[0], code, err.text);
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        FAIL("%s is answered with %s", words[0], reply->str);
+    }
+    int64_t number = dibs__resp_integer(reply, 0);
+    freeReplyObject(reply);
+    return number;
+}
+
+void
+settle(resp_server *to)
+{
+    redisReply *reply;
+    dibs_error err = { 0 };
+    /* more hashes than there are connections; each may have been cut a moment ago */
+    for (uint64_t hash = 0; hash < 64; hash++) {
+        int code = ask(to, hash, far(), &reply, &err, "PING");
+        if (code == DIBS_EUNKNOWN) {
+            code = ask(to, hash, far(), &reply, &err, "PING");
+        }
+        if (code != DIBS_OK) {
+            FAIL("%d: %s", code, err.text);
+        }
+        freeReplyObject(reply);
+    }
+}
+
+static const char *
+list_of(const struct test_case *cases, size_t count)
+{
+    static char text[1024];
+    for (size_t i = 0, len = 0; i < count && len < sizeof(text); i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", cases[i].name);
+    }
+    return text;
+}
+
+int
+main_of(int argc, char **argv, const struct test_case *cases, size_t count,
+        void (*clean_up)(void))
+{
+    if (!server_present("redis-server")) {
+        printf("skipped: there is no redis-server\n");
+        return EXIT_SKIPPED;
+    }
+    on_failure(clean_up);
+    limit_time(60 * (unsigned)slow_factor());
+    for (size_t i = 0; argc == 2 && i < count; i++) {
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            cases[i].run();
+            clean_up();
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: %s CASE, one of:%s\n", argv[0], list_of(cases, count));
+    return 2;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs a set of servers while several tests use it:
+ *
+ *   servers_keep start sentinel|cluster FILE    returns when the set is in order
+ *   servers_keep stop FILE                      returns when it is gone
+ *
+ * Between the two a process in the background has the set. It ends, and the set with it,
+ * at the latest with the program that started us (ctest, however that ends) or after half
+ * an hour.
+ */
+#include "servers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "parts.h"
+
+#define LIFE_MS (30 * 60 * 1000)
+#define START_LIMIT_MS 30000
+#define STOP_LIMIT_MS 10000
+
+static server_set set;
+
+static void
+end_set(void)
+{
+    set_stop(&set);
+}
+
+/* ---- the process in the background ---- */
+
+/* as its own session, with its output in a file next to the other */
+static void
+detach(const char *path)
+{
+    char log[4096];
+    (void)snprintf(log, sizeof(log), "%s.log", path);
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int output = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    CHECK(nothing >= 0 && output >= 0);
+    CHECK(dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+          dup2(output, STDERR_FILENO) >= 0);
+    setsid();
+}
+
+static int
+open_signals(void)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
+    CHECK(sigprocmask(SIG_BLOCK, &ends, NULL) == 0);
+    int fd = signalfd(-1, &ends, SFD_CLOEXEC);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static int
+run_set(const char *kind, const char *path, int starter, int ready)
+{
+    detach(path);
+    on_failure(end_set);
+    struct pollfd ends[] = { { .fd = open_signals(), .events = POLLIN },
+                             { .fd = starter, .events = POLLIN } };
+    if (strcmp(kind, "sentinel") == 0) {
+        set_start_sentinel(&set, NULL);
+    } else {
+        set_start_cluster(&set, NULL);
+    }
+    keep(&set, path);
+    CHECK(write(ready, "", 1) == 1);
+    close(ready);
+    (void)poll(ends, 2, LIFE_MS);
+    end_set();
+    (void)unlink(path);
+    return 0;
+}
+
+/* ---- the commands ---- */
+
+static int
+stop(const char *path)
+{
+    int64_t until = now_ms() + slowly(STOP_LIMIT_MS);
+    pid_t pid = kept_by(path);
+    if (pid > 0) {
+        kill(pid, SIGTERM);
+    }
+    while (pid > 0 && kept_by(path) == pid) {
+        if (now_ms() > until) {
+            fprintf(stderr, "process %d does not end\n", (int)pid);
+            return 1;
+        }
+        sleep_ms(10);
+    }
+    return 0;
+}
+
+static int
+start(const char *kind, const char *path)
+{
+    int ends[2];
+    char byte;
+    /* a leftover of a run that was killed */
+    if (stop(path) != 0) {
+        return 1;
+    }
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    int starter = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        close(ends[0]);
+        return run_set(kind, path, starter, ends[1]);
+    }
+    close(ends[1]);
+    struct pollfd look = { .fd = ends[0], .events = POLLIN };
+    if (poll(&look, 1, (int)slowly(START_LIMIT_MS)) == 1 &&
+        read(ends[0], &byte, 1) == 1) {
+        return 0;
+    }
+    kill(pid, SIGTERM);
+    fprintf(stderr, "the set does not start; see %s.log\n", path);
+    return 1;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "stop") == 0) {
+        return stop(argv[2]);
+    }
+    if (argc != 4 || strcmp(argv[1], "start") != 0 ||
+        (strcmp(argv[2], "sentinel") != 0 && strcmp(argv[2], "cluster") != 0)) {
+        fprintf(stderr, "usage: servers_keep start sentinel|cluster FILE | stop FILE\n");
+        return 2;
+    }
+    if (!server_present("redis-server")) {
+        printf("skipped: there is no redis-server\n");
+        return EXIT_SKIPPED;
+    }
+    return start(argv[2], argv[3]);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests of the servers themselves, so that a test that uses them can rely on what it is
+ * told: `test_servers CASE`. */
+#include "servers.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "parts.h"
+
+static server one;
+static server_set set;
+static char folder[64];
+
+static void
+clean_up(void)
+{
+    server_stop(&one);
+    set_stop(&set);
+    if (folder[0] != '\0') {
+        remove_tree(folder);
+    }
+}
+
+static void
+check_gone(const char *path)
+{
+    struct stat info;
+    CHECK(stat(path, &info) != 0 && errno == ENOENT);
+}
+
+/* a connection that is there until it is cut */
+static int
+connect_plain(int port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    return fd;
+}
+
+static void
+check_cut(const server *running, const char *command)
+{
+    char buffer[256];
+    int fd = connect_plain(running->port);
+    CHECK(write(fd, command, strlen(command)) == (ssize_t)strlen(command));
+    CHECK(read(fd, buffer, sizeof(buffer)) > 0);
+    server_cut(running);
+    struct pollfd look = { .fd = fd, .events = POLLIN };
+    CHECK(poll(&look, 1, (int)slowly(2000)) == 1);
+    CHECK(read(fd, buffer, sizeof(buffer)) <= 0);
+    close(fd);
+}
+
+static void
+check_count(const server *running)
+{
+    CHECK_SAME(server_count_keys(running), 0);
+    server_do(running, "SET", "dibs:clock", "1");
+    server_do(running, "SET", "dibs:cell:a\nb", "1");
+    server_do(running, "SET", "dibs:fence:a", "1");
+    CHECK_SAME(server_count_keys(running), 0);
+    server_do(running, "SET", "dibs:clocks", "1");
+    server_do(running, "SET", "any key", "1", "PX", "60000");
+    CHECK_SAME(server_count_keys(running), 2);
+    CHECK_SAME(server_number(running, "DBSIZE"), 5);
+    server_do(running, "FLUSHALL");
+    CHECK_SAME(server_count_keys(running), 0);
+}
+
+static void
+test_one(void)
+{
+    server_start(&one, NULL);
+    CHECK(server_answers(&one, "PONG", "PING"));
+    CHECK(server_answers(&one, "-ERR", "NOSUCHCOMMAND"));
+    CHECK(server_answers(&one, "(nil)\n1", "EVAL", "return {false, 1}", "0"));
+    CHECK(server_is_master(&one));
+    check_cut(&one, "PING\r\n");
+    check_cut(&one, "SUBSCRIBE a\r\n");
+    check_count(&one);
+    server_pause(&one);
+    int fd = connect_plain(one.port);
+    CHECK(write(fd, "PING\r\n", 6) == 6);
+    struct pollfd look = { .fd = fd, .events = POLLIN };
+    CHECK_SAME(poll(&look, 1, 100), 0);
+    server_resume(&one);
+    CHECK_SAME(poll(&look, 1, (int)slowly(2000)), 1);
+    close(fd);
+
+    char kept[64];
+    int port = one.port;
+    server_do(&one, "SET", "a", "1");
+    server_kill(&one);
+    CHECK(server_ask(&one, "PING") == NULL);
+    server_restart(&one);
+    CHECK_SAME(one.port, port);
+    CHECK(server_answers(&one, "(nil)", "GET", "a"));
+    memcpy(kept, one.folder, sizeof(kept));
+    server_stop(&one);
+    check_gone(kept);
+    server_stop(&one);
+}
+
+static void
+test_durable(void)
+{
+    server_options options = { .durable = 1 };
+    server_start(&one, &options);
+    server_do(&one, "SET", "a", "1");
+    server_kill(&one);
+    server_restart(&one);
+    CHECK_SAME(server_number(&one, "GET", "a"), 1);
+}
+
+static void
+test_acl(void)
+{
+    server_options options = { .acl = "user default off\n"
+                                      "user app on >secret ~dibs:* &* +@all -@admin" };
+    char answer[256] = "";
+    server_start(&one, &options);
+    CHECK(server_answers(&one, "tests", "ACL", "WHOAMI"));
+    int fd = connect_plain(one.port);
+    CHECK(write(fd, "GET a\r\n", 7) == 7);
+    CHECK(read(fd, answer, sizeof(answer) - 1) > 0);
+    CHECK(strstr(answer, "-NOAUTH") != NULL);
+    close(fd);
+}
+
+static void
+test_sockets(void)
+{
+    temp_dir(folder, sizeof(folder), "/tmp");
+    if (certs_make(folder) != 0) {
+        printf("skipped: there is no openssl command\n");
+        exit(EXIT_SKIPPED);
+    }
+    char path[96];
+    (void)snprintf(path, sizeof(path), "%s/ca.crt", folder);
+    server_options options = { .unix_socket = 1, .certs = folder };
+    server_start(&one, &options);
+    CHECK(access(one.socket_path, W_OK) == 0);
+    close(connect_plain(one.tls_port));
+    char port[16], log[96];
+    (void)snprintf(port, sizeof(port), "%d", one.tls_port);
+    (void)snprintf(log, sizeof(log), "%s/cli.log", folder);
+    const char *const ping[] = { "redis-cli", "--tls", "--cacert", path,
+                                 "-p",        port,    "ping",     NULL };
+    CHECK_SAME(reap(spawn_program(ping, log), slowly(5000)), 0);
+    char line[64] = "";
+    FILE *output = fopen(log, "re");
+    CHECK(output != NULL && fgets(line, sizeof(line), output) != NULL);
+    fclose(output);
+    CHECK(strcmp(line, "PONG\n") == 0);
+}
+
+static void
+test_valkey(void)
+{
+    server_options options = { .program = "valkey-server" };
+    if (!server_present("valkey-server")) {
+        printf("skipped: there is no valkey-server\n");
+        exit(EXIT_SKIPPED);
+    }
+    server_start(&one, &options);
+    CHECK(server_answers(&one, "valkey_version", "INFO", "server"));
+    check_count(&one);
+}
+
+static void
+test_apart(void)
+{
+    set_start_apart(&set, 5, NULL);
+    for (int i = 0; i < 5; i++) {
+        CHECK_SAME(server_number(&set.servers[i], "INCR", "a"), 1);
+    }
+    CHECK_SAME(set_count_keys(&set), 5);
+    set_flush(&set);
+    CHECK_SAME(set_count_keys(&set), 0);
+}
+
+/* waits until the server at hand says so */
+static void
+await_role(const server *of, int master)
+{
+    int64_t until = now_ms() + slowly(30000);
+    while (server_is_master(of) != master) {
+        CHECK(now_ms() < until);
+        sleep_ms(20);
+    }
+}
+
+static void
+await_copy(const server *replica)
+{
+    int64_t until = now_ms() + slowly(5000);
+    while (!server_answers(replica, "1", "GET", "a")) {
+        CHECK(now_ms() < until);
+        sleep_ms(5);
+    }
+}
+
+static void
+test_sentinel(void)
+{
+    set_options options = { .down_after_ms = 500 };
+    set_start_sentinel(&set, &options);
+    server *master = &set.servers[0];
+    CHECK(set_master(&set, 0) == master && set_master(&set, 1) == NULL);
+    server_do(master, "SET", "a", "1");
+    await_copy(&set.servers[1]);
+    await_copy(&set.servers[2]);
+    server_kill(master);
+    int64_t until = now_ms() + slowly(30000);
+    while (set_master(&set, 0) == NULL) {
+        CHECK(now_ms() < until);
+        sleep_ms(20);
+    }
+    CHECK_SAME(server_number(set_master(&set, 0), "GET", "a"), 1);
+    server_restart(master);
+    await_role(master, 0);
+    set_wait_ready(&set);
+}
+
+static void
+test_cluster(void)
+{
+    set_options options = { .down_after_ms = 1000 };
+    set_start_cluster(&set, &options);
+    CHECK(set_master(&set, 2) == &set.servers[2] && set_master(&set, 3) == NULL);
+    for (int i = 0; i < set.count; i++) {
+        CHECK(
+            server_answers(&set.servers[i], "cluster_slots_ok:16384", "CLUSTER", "INFO"));
+    }
+    /* the slot of "a" is 15495 */
+    CHECK(server_answers(&set.servers[0], "-MOVED 15495", "GET", "a"));
+    server_do(&set.servers[2], "SET", "a", "1");
+    CHECK_SAME(set_count_keys(&set), 1);
+    server_kill(&set.servers[2]);
+    await_role(&set.servers[5], 1);
+    server_restart(&set.servers[2]);
+    await_role(&set.servers[2], 0);
+    set_wait_ready(&set);
+    CHECK_SAME(set_count_keys(&set), 1);
+}
+
+static void
+test_kept(void)
+{
+    char path[96];
+    int status = 0;
+    server_set same;
+    temp_dir(folder, sizeof(folder), "/tmp");
+    (void)snprintf(path, sizeof(path), "%s/set", folder);
+    CHECK_SAME(set_attach(&same, path), -1);
+    set_start_apart(&set, 2, NULL);
+    keep(&set, path);
+    pid_t child = fork();
+    if (child == 0) {
+        /* only another process sees the lock */
+        CHECK_SAME(kept_by(path), getppid());
+        CHECK_SAME(set_attach(&same, path), 0);
+        CHECK(same.count == 2 && same.servers[1].port == set.servers[1].port);
+        set_stop(&same);
+        _exit(server_answers(&same.servers[1], "PONG", "PING") ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_SAME(status, 0);
+}
+
+static void
+test_hole(void)
+{
+    blackhole hole;
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    blackhole_open(&hole, 0);
+    address.sin_port = htons((uint16_t)hole.port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CHECK(fd >= 0);
+    CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0);
+    struct pollfd look = { .fd = fd, .events = POLLOUT };
+    CHECK_SAME(poll(&look, 1, 300), 0);
+    close(fd);
+    blackhole_close(&hole);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    { "one", test_one },           { "durable", test_durable }, { "acl", test_acl },
+    { "sockets", test_sockets },   { "valkey", test_valkey },   { "apart", test_apart },
+    { "sentinel", test_sentinel }, { "cluster", test_cluster }, { "kept", test_kept },
+    { "hole", test_hole },
+};
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "valkey") != 0 && !server_present("redis-server")) {
+        printf("skipped: there is no redis-server\n");
+        return EXIT_SKIPPED;
+    }
+    on_failure(clean_up);
+    limit_time(60 * (unsigned)slow_factor());
+    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            cases[i].run();
+            clean_up();
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: test_servers CASE\n");
+    return 2;
+}
