@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* See drive.h. */
+#include "drive.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/mem.h"
+#include "core/name.h"
+#include "core/sys.h"
+
+#define CALL_LIMIT_MS 3000
+
+extern const dibs_engine dibs_engine_table;
+
+static const dibs_host host = {
+    .now = dibs__now,
+    .ring = dibs__bell_ring,
+    .sleep_until = dibs__sleep_until,
+    .fail = dibs__fail,
+    .alloc = dibs__alloc,
+    .free = dibs__free,
+    .random = dibs__random,
+    .param = dibs__url_param,
+    .param_ms = dibs__url_param_ms,
+};
+
+int
+run_case(int argc, char **argv, const struct test_case *cases, size_t count)
+{
+    if (!server_present("redis-server")) {
+        puts("there is no redis-server");
+        return EXIT_SKIPPED;
+    }
+    limit_time(170);
+    for (size_t i = 0; i < count && argc == 2; i++) {
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            cases[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: %s CASE\n", argv[0]);
+    return 2;
+}
+
+static int
+open_text(drive *client, const char *text)
+{
+    memset(client, 0, sizeof *client);
+    CHECK(dibs__url_parse(&client->url, text, &client->err) == DIBS_OK);
+    CHECK(dibs__url_check_params(&client->url, dibs_engine_table.params, &client->err) ==
+          DIBS_OK);
+    client->session.host = &host;
+    client->session.app = "drive";
+    client->session.keeper_bell = &client->session.own_keeper_bell;
+    client->session.caps = dibs_engine_table.caps;
+    for (size_t i = 0; i < sizeof client->session.id; i++)
+        client->session.id[i] = (uint8_t)dibs__random();
+    int rc = dibs_engine_table.open(&client->redis, &client->session, &client->url.parts,
+                                    dibs__now() + slowly(CALL_LIMIT_MS) * DIBS_MS,
+                                    &client->err);
+    if (rc) {
+        dibs__url_free(&client->url);
+        return rc;
+    }
+    static const char *const count[] = { "return redis.call('INCR', KEYS[1])", NULL };
+    CHECK(dibs__redis_script_new(&client->count, "count", count, &host) == DIBS_OK);
+    return DIBS_OK;
+}
+
+int
+drive_try_open(drive *client, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return open_text(client, text);
+}
+
+void
+drive_open(drive *client, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (open_text(client, text) != DIBS_OK)
+        FAIL("cannot open %s: %s", text, client->err.text);
+}
+
+void
+drive_close(drive *client)
+{
+    dibs__redis_script_free(&client->count, &host);
+    dibs_engine_table.close(&client->redis, 0);
+    dibs__url_free(&client->url);
+}
+
+void
+drive_key(struct key *key, int number)
+{
+    char name[32];
+    int len = snprintf(name, sizeof name, "key %d", number);
+    dibs__redis_key_set(key, "test:", name, (size_t)len, "");
+}
+
+void
+count_call(drive *client, struct call *call, const struct key *key)
+{
+    dibs__redis_script_call(call, &client->count, 1, key,
+                            dibs__hash(key->text, key->len));
+    dibs__resp_bytes(&call->command, key->text, key->len);
+}
+
+int64_t
+drive_count(drive *client, const struct key *key, int64_t limit_ms, int *code)
+{
+    struct call call;
+    redisReply *reply;
+    count_call(client, &call, key);
+    *code = dibs__redis_run(&client->redis, &call, dibs__now() + limit_ms * DIBS_MS,
+                            &reply, &client->err);
+    if (*code)
+        return -1;
+    int64_t value = dibs__resp_integer(reply, -1);
+    freeReplyObject(reply);
+    return value;
+}
+
+int64_t
+drive_count_until(drive *client, const struct key *key, int64_t limit_ms)
+{
+    int64_t until = now_ms() + slowly(limit_ms);
+    for (;;) {
+        int code;
+        int64_t value = drive_count(client, key, slowly(500), &code);
+        if (code == DIBS_OK)
+            return value;
+        if (now_ms() > until)
+            FAIL("it does not work again: %s", client->err.text);
+        CHECK(code == DIBS_EUNAVAIL || code == DIBS_EUNKNOWN);
+        sleep_ms(20);
+    }
+}
+
+void
+check_count(const char *file, int line, drive *client, const struct key *key,
+            int64_t want)
+{
+    int code;
+    int64_t got = drive_count(client, key, slowly(1000), &code);
+    if (code)
+        fail_at(file, line, "counting gives %s: %s", dibs_errname(code),
+                client->err.text);
+    check_same(file, line, "the count", got, want);
+}
