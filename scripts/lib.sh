@@ -27,6 +27,20 @@ as_root() {
     fi
 }
 
+# install_packages PACKAGE...: a server among them must not start by itself. Debian asks
+# this file whether it may; one that is there already is the machine's own and stays.
+install_packages() (
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        trap 'as_root rm -f $policy' EXIT
+        trap 'exit 130' INT TERM
+        printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null
+        as_root chmod 755 $policy
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+        --no-install-recommends "$@" </dev/null >/dev/null
+)
+
 # need PROBE:PACKAGE...: installs the packages whose probe is not there. Touches neither
 # apt nor the network if nothing is missing.
 need() {
@@ -40,9 +54,7 @@ need() {
     say "installing:$packages"
     as_root apt-get -qq update </dev/null || die "apt-get update failed"
     # shellcheck disable=SC2086 # a list of words
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-        --no-install-recommends $packages </dev/null >/dev/null ||
-        die "apt-get could not install:$packages"
+    install_packages $packages || die "apt-get could not install:$packages"
 }
 
 # configure FOLDER [CMAKE ARGS]: a folder that was configured for another copy of the

@@ -469,8 +469,8 @@ CASE(bad_urls)
 {
     struct proc run;
     CHECK_SAME(DIBS(&run, "run", "--url", "nonesuch:", "x", "true"), 78);
-    CHECK_SAME(DIBS(&run, "run", "--url", "redis://127.0.0.1:1", "x", "true"), 78);
-    CHECK_HAS(run.err, "engine redis is not installed");
+    CHECK_SAME(DIBS(&run, "run", "--url", "consul://127.0.0.1:1", "x", "true"), 78);
+    CHECK_HAS(run.err, "engine consul is not installed");
     CHECK_SAME(DIBS(&run, "run", "--url", "mock:?deny=x", "x", "echo", "ran"), 77);
     CHECK_TEXT(run.out, "");
     CHECK_SAME(DIBS(&run, "run", "--url", "mock:?nonesuch=1", "x", "true"), 78);

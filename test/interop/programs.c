@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Which peers there are, where scripts/get-peers put them, and how to run them. See
+ * interop.h. */
+#include "interop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_SIZE 1024
+
+const struct program program_dibs = { "dibs", "dibs", 1, 1, 1 };
+
+static const struct program incumbents[] = {
+    { "redisson", "Redisson", 1, 1, 1 },      { "python", "redis-py", 0, 0, 1 },
+    { "oldpython", "redis-py 2.9", 0, 0, 0 }, { "node", "node-redlock 4", 0, 0, 1 },
+    { "node5", "node-redlock 5", 0, 0, 1 },   { "go", "redsync", 0, 0, 1 },
+};
+
+const struct program *
+program_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(incumbents) / sizeof(incumbents[0]); i++) {
+        if (strcmp(incumbents[i].name, name) == 0) {
+            return &incumbents[i];
+        }
+    }
+    FAIL("there is no incumbent '%s'", name);
+}
+
+static int
+is(const struct program *program, const char *name)
+{
+    return strcmp(program->name, name) == 0;
+}
+
+/* the folder of a program: both versions for node come together */
+static void
+place(char out[PATH_SIZE], const struct program *program, const char *file)
+{
+    const char *base = getenv("DIBS_PEERS");
+    const char *name = is(program, "node5") ? "node" : program->name;
+    snprintf(out, PATH_SIZE, "%s/%s%s", base != NULL ? base : "peers", name, file);
+}
+
+const char *
+program_missing(const struct program *program)
+{
+    static char why[256];
+    char path[PATH_SIZE];
+    place(path, program, "");
+    if (access(path, F_OK) == 0) {
+        return NULL;
+    }
+    place(path, program, ".why");
+    FILE *file = fopen(path, "r");
+    if (file == NULL || fgets(why, sizeof(why), file) == NULL) {
+        snprintf(why, sizeof(why), "%s is not there; scripts/get-peers fetches it",
+                 program->title);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    why[strcspn(why, "\n")] = '\0';
+    return why;
+}
+
+static void
+run_redisson(const struct program *program)
+{
+    char classes[2 * PATH_SIZE + 16], path[PATH_SIZE];
+    place(path, program, "");
+    snprintf(classes, sizeof(classes), "%s:%s/jars/*", path, path);
+    /* what starts fastest, and leaves room for others */
+    execlp("java", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
+           "-cp", classes, "Peer", (char *)NULL);
+}
+
+static void
+run_python(const struct program *program)
+{
+    char path[PATH_SIZE];
+    place(path, program, "");
+    if (is(program, "oldpython")) {
+        setenv("PYTHONPATH", path, 1);
+    }
+    /* the system's own interpreter: python3-redis belongs to it */
+    execl("/usr/bin/python3", "python3", INTEROP_SOURCE "/python/peer.py", (char *)NULL);
+}
+
+static void
+run_node(const struct program *program)
+{
+    char path[PATH_SIZE];
+    place(path, program, "/node_modules");
+    setenv("NODE_PATH", path, 1);
+    execlp("node", "node", INTEROP_SOURCE "/node/peer.js",
+           is(program, "node5") ? "redlock5" : "redlock", (char *)NULL);
+}
+
+static void
+run_go(const struct program *program)
+{
+    char path[PATH_SIZE];
+    place(path, program, "/peer");
+    execl(path, "peer", (char *)NULL);
+}
+
+void
+program_run(const struct program *program)
+{
+    if (is(program, "dibs")) {
+        execl("/proc/self/exe", "interop", "dibs", (char *)NULL);
+    } else if (is(program, "redisson")) {
+        run_redisson(program);
+    } else if (strstr(program->name, "python") != NULL) {
+        run_python(program);
+    } else if (is(program, "go")) {
+        run_go(program);
+    } else {
+        run_node(program);
+    }
+    perror(program->title);
+    _exit(127);
+}
