@@ -25,6 +25,7 @@ typedef struct bench_options {
     int smoke;             /* tiny counts: does it still work? */
     int runs;              /* how often each figure is measured */
     const char *dibs_path; /* the command, for `dibs run` */
+    const char *peers;     /* folder of scripts/get-peers, or NULL */
     const char *dir;       /* a folder of our own, removed at the end */
     char url[256];         /* local: on that folder */
 } bench_options;
@@ -37,6 +38,23 @@ extern bench_options bench;
 
 /* bench_count returns `full`, or `tiny` in a smoke run. */
 int bench_count(int full, int tiny);
+
+/* ------------------------------------------------------------------ programs ---- */
+
+typedef struct bench_part {
+    const char *name;
+    void (*run)(void);
+} bench_part;
+
+/* A benchmark program is its parts, and what it draws of them: 0, or -1 with errno. */
+typedef struct bench_program {
+    const bench_part *parts;
+    int part_count;
+    int (*write_plots)(const char *dir);
+} bench_program;
+
+/* bench_main is main(). */
+int bench_main(int argc, char **argv, const bench_program *program);
 
 /* -------------------------------------------------------------------- series ---- */
 
@@ -51,6 +69,8 @@ void series_free(series *s);
 double series_median(const series *s);
 double series_min(const series *s);
 double series_max(const series *s);
+/* series_fold adds the median of the rounds to the runs, and frees the rounds. */
+void series_fold(series *runs, series *rounds);
 
 /* -------------------------------------------------------------------- report ---- */
 
@@ -84,8 +104,14 @@ int report_misses(void);
 /* --------------------------------------------------------------------- plots ---- */
 
 /* Both return 0, or -1 if the file cannot be written. A plot whose figures were not
- * measured is not written. */
-int plot_ratios(const char *path);
+ * measured is not written. A comparison names figures by their ids. */
+typedef struct comparison {
+    const char *label, *ratio, *ours, *theirs;
+    int smaller_is_better;
+} comparison;
+
+int plot_ratios(const char *path, const char *title, const char *heading,
+                const comparison *rows, int count);
 int plot_curves(const char *path);
 
 /* --------------------------------------------------------------------- tools ---- */
@@ -121,7 +147,7 @@ typedef struct panel {
 
 void panel_run(const panel *p, int most);
 
-/* ---------------------------------------------------------------- benchmarks ---- */
+/* ------------------------------------------------------- benchmarks of local: ---- */
 
 void bench_pair(void);
 void bench_handover(void);

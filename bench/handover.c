@@ -229,13 +229,6 @@ one_round(page *p, int who, tally *t)
 }
 
 static void
-fold(series *runs, series *rounds)
-{
-    series_add(runs, series_median(rounds));
-    series_free(rounds);
-}
-
-static void
 one_run(page *p, tally *runs, series *ratios)
 {
     tally rounds[CONTESTANTS];
@@ -250,11 +243,11 @@ one_run(page *p, tally *runs, series *ratios)
         series_add(&ratio, rounds[DIBS].handovers.values[i] / (theirs < 1 ? 1 : theirs));
     }
     for (int who = 0; who < CONTESTANTS; who++) {
-        fold(&runs[who].handovers, &rounds[who].handovers);
-        fold(&runs[who].grants, &rounds[who].grants);
-        fold(&runs[who].overtaken, &rounds[who].overtaken);
+        series_fold(&runs[who].handovers, &rounds[who].handovers);
+        series_fold(&runs[who].grants, &rounds[who].grants);
+        series_fold(&runs[who].overtaken, &rounds[who].overtaken);
     }
-    fold(ratios, &ratio);
+    series_fold(ratios, &ratio);
 }
 
 static void

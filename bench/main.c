@@ -4,171 +4,49 @@
  * and writes JSON and plots if asked to. bench/run builds and runs it; docs/speed.md
  * explains the figures. Read next: bench.h.
  */
-#include <errno.h>
-#include <ftw.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "bench.h"
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} parts[] = {
+static const bench_part parts[] = {
     { "pair", bench_pair },   { "handover", bench_handover },
     { "order", bench_order }, { "run", bench_spawn },
     { "names", bench_names }, { "waiters", bench_waiters },
     { "holds", bench_holds },
 };
-enum { PARTS = sizeof parts / sizeof parts[0] };
 
-static const char usage[] =
-    "usage: dibs_bench_local [options] [PART...]\n"
-    "  PART           pair, handover, order, run, names, waiters, holds; default: all\n"
-    "  --json FILE    write the figures as JSON\n"
-    "  --plots DIR    write speed-local.svg and speed-curve.svg\n"
-    "  --dibs PATH    the command to measure; default: the one of this build\n"
-    "  --runs N       how often each figure is measured; default: 3\n"
-    "  --smoke        tiny counts, to see that it works\n";
-
-static char scratch_dir[200];
-static pid_t scratch_owner;
-
-static int
-remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-/* children end by _exit or a signal, but bench_die may end one with exit() */
-static void
-remove_scratch(void)
-{
-    if (getpid() == scratch_owner)
-        nftw(scratch_dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* make_scratch prefers memory: a disk has no part in what is measured. */
-static void
-make_scratch(void)
-{
-    const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-
-    if (getenv("TMPDIR") != NULL)
-        parent = getenv("TMPDIR");
-    snprintf(scratch_dir, sizeof scratch_dir, "%s/dibs-bench-XXXXXX", parent);
-    if (mkdtemp(scratch_dir) == NULL)
-        bench_die("cannot make a folder in %s: %s", parent, strerror(errno));
-    scratch_owner = getpid();
-    atexit(remove_scratch);
-    bench.dir = scratch_dir;
-    snprintf(bench.url, sizeof bench.url, "local:%s", scratch_dir);
-}
-
-/* find_build looks where this program was built, one folder below the command and the
- * engines' modules (mock: is one), and uses those. */
-static void
-find_build(void)
-{
-    static char command[512];
-    char folder[400], engines[512];
-    ssize_t len = readlink("/proc/self/exe", folder, sizeof folder - 1);
-
-    folder[len < 0 ? 0 : len] = 0;
-    for (int up = 0; up < 2; up++) {
-        char *slash = strrchr(folder, '/');
-
-        if (slash != NULL)
-            *slash = 0;
-    }
-    snprintf(command, sizeof command, "%s/dibs", folder);
-    bench.dibs_path = command;
-    snprintf(engines, sizeof engines, "%s/engines", folder);
-    (void)setenv("DIBS_ENGINE_DIR", engines, 0);
-}
-
-static void
-check_parts(char **names, int count)
-{
-    for (int i = 0; i < count; i++) {
-        int known = 0;
-
-        for (int part = 0; part < PARTS; part++)
-            known |= strcmp(names[i], parts[part].name) == 0;
-        if (!known)
-            bench_die("there is no part '%s'\n%s", names[i], usage);
-    }
-}
+static const comparison comparisons[] = {
+    { "lock + unlock, uncontended", "pair.ratio", "pair.dibs", "pair.flock", 1 },
+    { "hand-over, 2 processes, one CPU", "handover.2S-queued.ratio",
+      "handover.2S-queued.dibs", "handover.2S-queued.flock", 0 },
+    { "hand-over, 16 processes, one CPU", "handover.16S-queued.ratio",
+      "handover.16S-queued.dibs", "handover.16S-queued.flock", 0 },
+    { "hand-over, 2 processes, all CPUs", "handover.2X-queued.ratio",
+      "handover.2X-queued.dibs", "handover.2X-queued.flock", 0 },
+    { "hand-over, 16 processes, all CPUs", "handover.16X-queued.ratio",
+      "handover.16X-queued.dibs", "handover.16X-queued.flock", 0 },
+    { "command: run … true", "run.ratio", "run.dibs", "run.flock", 1 },
+};
 
 static int
-wanted(const char *part, char **names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], part) == 0)
-            return 1;
-    return count == 0;
-}
-
-static void
 write_plots(const char *dir)
 {
     char path[512];
 
     snprintf(path, sizeof path, "%s/speed-local.svg", dir);
-    if (plot_ratios(path) != 0)
-        bench_die("cannot write %s: %s", path, strerror(errno));
+    if (plot_ratios(path, "speed of dibs on local: as a multiple of flock",
+                    "local: as a multiple of flock's speed (log scale, longer is faster)",
+                    comparisons, sizeof comparisons / sizeof comparisons[0]) != 0)
+        return -1;
     snprintf(path, sizeof path, "%s/speed-curve.svg", dir);
-    if (plot_curves(path) != 0)
-        bench_die("cannot write %s: %s", path, strerror(errno));
+    return plot_curves(path);
 }
 
 int
 main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "json", required_argument, NULL, 'j' },
-        { "plots", required_argument, NULL, 'p' },
-        { "dibs", required_argument, NULL, 'd' },
-        { "runs", required_argument, NULL, 'r' },
-        { "smoke", no_argument, NULL, 's' },
-        { NULL, 0, NULL, 0 },
-    };
-    const char *json = NULL, *plots = NULL;
-    int option;
+    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
+                                           write_plots };
 
-    bench.runs = 3;
-    find_build();
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'j')
-            json = optarg;
-        else if (option == 'p')
-            plots = optarg;
-        else if (option == 'd')
-            bench.dibs_path = optarg;
-        else if (option == 'r' && strtol(optarg, NULL, 10) > 0)
-            bench.runs = (int)strtol(optarg, NULL, 10);
-        else if (option == 's')
-            bench.smoke = 1;
-        else
-            bench_die("%s", usage);
-    }
-    check_parts(argv + optind, argc - optind);
-    bench_cpus(); /* before anything is pinned */
-    make_scratch();
-    for (int i = 0; i < PARTS; i++)
-        if (wanted(parts[i].name, argv + optind, argc - optind))
-            parts[i].run();
-    if (json != NULL && report_write_json(json) != 0)
-        bench_die("cannot write %s: %s", json, strerror(errno));
-    if (plots != NULL)
-        write_plots(plots);
-    printf("\n%d bar(s) missed\n", report_misses());
-    return 0;
+    return bench_main(argc, argv, &program);
 }

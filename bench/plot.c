@@ -3,7 +3,7 @@
  * The plots of the README and of docs/speed.md, as SVG written by hand. There is a second
  * set of colours for dark backgrounds, and no background of our own.
  *
- * plot_ratios: a bar per comparison, how many times flock's speed dibs has, log scale.
+ * plot_ratios: a bar per comparison, how many times their speed dibs has, log scale.
  * plot_curves: cost against how many names are held, and against how many threads wait.
  */
 #include <math.h>
@@ -94,26 +94,9 @@ human(char *out, size_t size, double value, const char *unit)
 
 enum { BARS_LEFT = 262, BARS_WIDTH = 300, BARS_TOP = 48, BAR_STEP = 30, BAR_HEIGHT = 16 };
 
-static const struct comparison {
-    const char *label, *ratio, *ours, *theirs;
-    int smaller_is_better;
-} comparisons[] = {
-    { "lock + unlock, uncontended", "pair.ratio", "pair.dibs", "pair.flock", 1 },
-    { "hand-over, 2 processes, one CPU", "handover.2S-queued.ratio",
-      "handover.2S-queued.dibs", "handover.2S-queued.flock", 0 },
-    { "hand-over, 16 processes, one CPU", "handover.16S-queued.ratio",
-      "handover.16S-queued.dibs", "handover.16S-queued.flock", 0 },
-    { "hand-over, 2 processes, all CPUs", "handover.2X-queued.ratio",
-      "handover.2X-queued.dibs", "handover.2X-queued.flock", 0 },
-    { "hand-over, 16 processes, all CPUs", "handover.16X-queued.ratio",
-      "handover.16X-queued.dibs", "handover.16X-queued.flock", 0 },
-    { "command: run … true", "run.ratio", "run.dibs", "run.flock", 1 },
-};
-enum { COMPARISONS = sizeof comparisons / sizeof comparisons[0] };
-
-/* times_flock turns a ratio into "how many times flock's speed". */
+/* times_theirs turns a ratio into "how many times their speed". */
 static double
-times_flock(const struct comparison *c, double ratio)
+times_theirs(const comparison *c, double ratio)
 {
     return c->smaller_is_better ? 1 / ratio : ratio;
 }
@@ -128,12 +111,12 @@ bar_x(double times, double top)
 }
 
 static void
-draw_bar(FILE *file, const struct comparison *c, int row, double top)
+draw_bar(FILE *file, const comparison *c, int row, double top)
 {
     const figure *ratio = report_find(c->ratio);
     const figure *ours = report_find(c->ours);
     const figure *theirs = report_find(c->theirs);
-    double times = times_flock(c, ratio->median);
+    double times = times_theirs(c, ratio->median);
     double y = BARS_TOP + row * BAR_STEP;
     double one = bar_x(1, top), at = bar_x(times, top);
     char words[96], us[32], them[32];
@@ -153,9 +136,9 @@ draw_bar(FILE *file, const struct comparison *c, int row, double top)
 }
 
 static void
-draw_scale(FILE *file, double top)
+draw_scale(FILE *file, int rows, double top)
 {
-    double bottom = BARS_TOP + COMPARISONS * BAR_STEP;
+    double bottom = BARS_TOP + rows * BAR_STEP;
 
     for (double times = 0.5; times <= top; times *= 2) {
         double x = bar_x(times, top);
@@ -172,28 +155,27 @@ draw_scale(FILE *file, double top)
 }
 
 int
-plot_ratios(const char *path)
+plot_ratios(const char *path, const char *title, const char *heading,
+            const comparison *rows, int count)
 {
     double top = 8;
     FILE *file;
 
-    for (int i = 0; i < COMPARISONS; i++) {
-        const figure *ratio = report_find(comparisons[i].ratio);
+    for (int i = 0; i < count; i++) {
+        const figure *ratio = report_find(rows[i].ratio);
 
         if (ratio == NULL)
             return 0;
-        while (top < times_flock(&comparisons[i], ratio->median) * 1.2)
+        while (top < times_theirs(&rows[i], ratio->median) * 1.2)
             top *= 2;
     }
-    file = begin(path, 800, BARS_TOP + COMPARISONS * BAR_STEP + 30,
-                 "speed of dibs on local: as a multiple of flock");
+    file = begin(path, 800, BARS_TOP + count * BAR_STEP + 30, title);
     if (file == NULL)
         return -1;
-    text(file, 8, 22, "start", "title",
-         "local: as a multiple of flock's speed (log scale, longer is faster)");
-    draw_scale(file, top);
-    for (int i = 0; i < COMPARISONS; i++)
-        draw_bar(file, &comparisons[i], i, top);
+    text(file, 8, 22, "start", "title", heading);
+    draw_scale(file, count, top);
+    for (int i = 0; i < count; i++)
+        draw_bar(file, &rows[i], i, top);
     return end(file);
 }
 

@@ -31,7 +31,7 @@ bench_die(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    fputs("dibs_bench_local: ", stderr);
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
@@ -230,4 +230,11 @@ double
 series_max(const series *s)
 {
     return quantile(s, 1);
+}
+
+void
+series_fold(series *runs, series *rounds)
+{
+    series_add(runs, series_median(rounds));
+    series_free(rounds);
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dibs_bench_redis: how fast `redis:` and `redlock:` are, beside locks by hand and the
+ * libraries people use today. Starts its own servers. `bench/run redis` builds and runs
+ * it; docs/speed.md explains the figures. Read next: redis.h.
+ */
+#include <stdio.h>
+
+#include "redis.h"
+
+static const bench_part parts[] = {
+    { "pair", redis_pair },         { "threads", redis_threads },
+    { "handover", redis_handover }, { "inside", redis_inside },
+    { "waiters", redis_waiters },   { "redlock", redis_redlock },
+    { "holds", redis_holds },
+};
+
+static const comparison comparisons[] = {
+    { "lock + unlock, plain, by hand", "pair.X.plain.ratio", "pair.X.plain", "pair.X.raw",
+      1 },
+    { "lock + unlock, queue, by hand", "pair.X.queue.ratio", "pair.X.queue", "pair.X.raw",
+      1 },
+    { "16 threads, a connection each", "threads.X16.plain.ratio", "threads.X16.plain",
+      "threads.X16.raw", 0 },
+    { "64 threads, a connection each", "threads.X64.plain.ratio", "threads.X64.plain",
+      "threads.X64.raw", 0 },
+    { "16 processes, publish to all", "handover.X.ratio", "handover.X.dibs",
+      "handover.X.publish-to-all", 0 },
+    { "… all on one CPU", "handover.S.ratio", "handover.S.dibs",
+      "handover.S.publish-to-all", 0 },
+    { "16 threads on one name, no hand-over", "inside.X.ratio", "inside.X.with",
+      "inside.X.without", 0 },
+};
+
+static int
+write_plots(const char *dir)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/speed-redis.svg", dir);
+    return plot_ratios(path, "speed of dibs on redis: as a multiple of other ways",
+                       "redis: as a multiple of the other's speed (log scale, longer is "
+                       "faster)",
+                       comparisons, sizeof comparisons / sizeof comparisons[0]);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
+                                           write_plots };
+
+    return bench_main(argc, argv, &program);
+}
