@@ -153,6 +153,7 @@ renew_some(struct redis *redis, dibs_claim *const *claims, int *results, size_t 
     char *text = (char *)(renewals + n);
     for (size_t i = 0; i < n; i++) {
         renewal_call(redis, &calls[i], &renewals[i], claims[i], text);
+        calls[i].hash = any_order(i); /* late ones find another id, or '+' before it */
         text += text_size(claims[i]);
     }
     dibs__redis_run_many(redis, calls, n, deadline, replies, results, err);

@@ -3,12 +3,14 @@
  * The redis engine: what its files share.
  *
  * redis.c is the engine's table: open, close, and slots that pass on to the layout.
- * A layout (`?layout=`) is how a lock is written down: queue.c (ours), redisson.c,
- * plain.c, getset.c. A topology (the URL's scheme) says which server to ask: single.c,
- * sentinel.c, cluster.c. call.c runs a command or script there, with all that may go
- * wrong on the way (redirections, missing scripts, loading servers, WAIT). wake.c knows
- * who of this process waits for a message. gate.c is the amnesia guard and the failover
- * quarantine. cell.c has the cells, which are the same for every layout.
+ * A layout (`?layout=`) is how a lock is written down: queue*.c (ours), redisson*.c,
+ * plain*.c, getset.c; the last two share notice.c (waiting) and renewal.c. A topology (the
+ * URL's scheme) says which server to ask: single.c, sentinel.c, cluster.c; survey.c asks
+ * around for the last two. call.c runs commands and scripts there, and verdict.c says what
+ * an answer means (redirections, missing scripts, loading servers). key.c and script.c
+ * make what is sent. wake.c knows who of this process waits for a message. gate.c is the
+ * amnesia guard and the failover quarantine, sweep.c the same for all slots of a cluster.
+ * cell.c has the cells, which are the same for every layout.
  */
 #ifndef DIBS_REDIS_H
 #define DIBS_REDIS_H
@@ -126,6 +128,14 @@ struct call {
     resp_command command;
 };
 
+/* A hash for the i-th of many calls whose order does not matter: they travel together on
+ * a few connections, which their own hashes would scatter. */
+static inline uint64_t
+any_order(size_t i)
+{
+    return i % 4;
+}
+
 void dibs__redis_script_call(struct call *call, const struct script *script,
                              unsigned key_count, const struct key *key, uint64_t hash);
 
@@ -234,7 +244,7 @@ waiter_of(const dibs_claim *claim)
 void dibs__redis_waiter_done(struct redis *redis, dibs_claim *claim);
 
 /* listen subscribes the waiter's client to a channel (of the server that has `key`, if
- * sharded), and returns when that is confirmed. heard_it says whether nothing can have
+ * sharded), and returns when that is confirmed. heard_all says whether nothing can have
  * been missed since. take copies the last message out, and forgets it. */
 int dibs__redis_listen(struct redis *redis, struct waiter *waiter, const char *channel,
                        size_t len, const struct key *sharded, dibs_time deadline,

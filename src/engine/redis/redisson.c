@@ -350,6 +350,7 @@ renew_some(struct redis *redis, struct renewing *renewing, dibs_claim *const *cl
         /* cannot fail: the name was good when it was taken */
         (void)dibs__redisson_claim_name(&renewing->namings[i], redis, claims[i], NULL);
         build_renew(redis, &renewing->calls[i], &renewing->namings[i], claims[i]);
+        renewing->calls[i].hash = any_order(i); /* late ones find another owner */
     }
     dibs__redis_run_many(redis, renewing->calls, n, deadline, renewing->replies,
                          renewing->codes, err);

@@ -68,8 +68,8 @@ send_touches(struct round *round)
     struct touches *touches = round->touches;
     for (size_t i = 0; i < touches->count; i++) {
         struct call *call = &touches->calls[i];
-        /* different hashes: the connections share the work */
-        dibs__redis_script_call(call, &round->sweep->touch, 1, &touches->keys[i], i);
+        dibs__redis_script_call(call, &round->sweep->touch, 1, &touches->keys[i],
+                                any_order(i));
         dibs__redis_slot_key(&touches->keys[i], BORN_KEY, touches->slots[i]);
         dibs__resp_bytes(&call->command, touches->keys[i].text, touches->keys[i].len);
         dibs__redis_gate_args(round->redis, call);

@@ -206,6 +206,20 @@ broken_is_told(void)
     dibs_close(holder);
 }
 
+static void
+await_one_waiter(dibs *client)
+{
+    int64_t until = now_ms() + slowly(2000);
+    size_t count = 0;
+    while (count == 0) {
+        dibs_report *report = NULL;
+        CHECK(now_ms() < until);
+        OK(dibs_inspect(&report, client, NAME, &oops));
+        count = report->waiter_count;
+        dibs_report_free(report);
+    }
+}
+
 /* the amnesia guard keeps everybody waiting at first, in line, and then lets them go on */
 static void
 guarded(void)
@@ -216,7 +230,9 @@ guarded(void)
     dibs *client = open_url(url), *other = open_url(url);
     int64_t from = now_ms();
     GIVES(DIBS_EBUSY, try_take(client, NAME));
-    dibs_op *op = begin_wait(client, NAME), *second = begin_wait(other, NAME);
+    dibs_op *op = begin_wait(client, NAME);
+    await_one_waiter(client);
+    dibs_op *second = begin_wait(other, NAME);
     dibs_hold *hold = end_wait(op, 2000 + slowly(700));
     CHECK_WITHIN(now_ms() - from, 1800, 2000 + slowly(700));
     CHECK(!has_ended(second, 100));
