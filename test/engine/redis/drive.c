@@ -32,7 +32,7 @@ int
 run_case(int argc, char **argv, const struct test_case *cases, size_t count)
 {
     if (!server_present("redis-server")) {
-        puts("there is no redis-server");
+        puts("skipped: there is no redis-server");
         return EXIT_SKIPPED;
     }
     limit_time(170);
