@@ -367,7 +367,8 @@ may_hand_over_locked(dibs *client, dibs__grant *grant)
            until != DIBS__LOST && until - now > HAND_OVER_LEAST;
 }
 
-static void
+/* The next thread has it; returns the bell that it sleeps on, or NULL if it does not. */
+static dibs_bell *
 hand_over_locked(dibs__shard *shard, dibs__grant *grant)
 {
     dibs__waiter *next = grant->seat->first;
@@ -380,7 +381,9 @@ hand_over_locked(dibs__shard *shard, dibs__grant *grant)
     hold->previous = DIBS_PREVIOUS_CLEAN;
     attach_locked(hold, grant);
     shard->handed_over++;
-    settle_locked(grant->seat, next, DIBS__HANDED);
+    unqueue_locked(grant->seat, next);
+    next->verdict = DIBS__HANDED;
+    return dibs__bell_strike(&next->bell) ? &next->bell : NULL;
 }
 
 static void
@@ -398,6 +401,7 @@ dibs__arbiter_leave(dibs *client, dibs_hold *hold, int how)
 {
     dibs__grant *grant = hold->grant;
     dibs__shard *shard = dibs__shard_of(client, grant->seat);
+    dibs_bell *sleeper = NULL;
     int last = 0;
     dibs__mutex_lock(&shard->mutex);
     shard->released++;
@@ -409,7 +413,7 @@ dibs__arbiter_leave(dibs *client, dibs_hold *hold, int how)
     if (grant->holds)
         goto out;
     if ((how & DIBS__LEAVE_HAND_OVER) && may_hand_over_locked(client, grant)) {
-        hand_over_locked(shard, grant);
+        sleeper = hand_over_locked(shard, grant);
         goto out;
     }
     last = 1;
@@ -421,6 +425,8 @@ dibs__arbiter_leave(dibs *client, dibs_hold *hold, int how)
         leave_seat_locked(shard, grant);
 out:
     dibs__mutex_unlock(&shard->mutex);
+    if (sleeper)
+        dibs__bell_wake(sleeper);
     return last;
 }
 

@@ -133,15 +133,26 @@ dibs__bell_wait(dibs_bell *bell, uint32_t seen, dibs_time deadline)
     }
 }
 
-void
-dibs__bell_ring(dibs_bell *bell)
+int
+dibs__bell_strike(dibs_bell *bell)
 {
     uint32_t value = atomic_load_explicit(bell, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(bell, &value, (value + 2u) & ~1u))
         continue;
-    /* after the exchange the bell's memory may be gone: only its address is used */
-    if (value & 1u)
-        (void)syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return (int)(value & 1u);
+}
+
+void
+dibs__bell_wake(dibs_bell *bell)
+{
+    (void)syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void
+dibs__bell_ring(dibs_bell *bell)
+{
+    if (dibs__bell_strike(bell))
+        dibs__bell_wake(bell);
 }
 
 void

@@ -31,6 +31,12 @@ void dibs__mutex_unlock(dibs__mutex *mutex);
 /* dibs__bell_wait sleeps until the bell is no longer at `seen` (1) or the deadline has
  * passed (0). Interrupted and spurious wake-ups stay inside. */
 int dibs__bell_wait(dibs_bell *bell, uint32_t seen, dibs_time deadline);
+/* dibs__bell_ring is a strike, after which nobody stays asleep, and, if that returned 1, a
+ * wake. In between the bell's memory may be gone: the wake needs its address only, and who
+ * sleeps at that address by then is woken for nothing. Apart, so that the sleeper is not
+ * woken while it has to wait for a mutex of ours. */
+int dibs__bell_strike(dibs_bell *bell);
+void dibs__bell_wake(dibs_bell *bell);
 void dibs__bell_ring(dibs_bell *bell);
 void dibs__sleep_until(dibs_time when);
 

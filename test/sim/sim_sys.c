@@ -117,13 +117,27 @@ dibs__bell_wait(dibs_bell *bell, uint32_t seen, dibs_time deadline)
     return 1;
 }
 
-void
-dibs__bell_ring(dibs_bell *bell)
+int
+dibs__bell_strike(dibs_bell *bell)
 {
     atomic_store(bell, (atomic_load(bell) + 2u) & ~1u);
+    sim_preempt();
+    return 1;
+}
+
+void
+dibs__bell_wake(dibs_bell *bell)
+{
     if (!ring_goes_unheard())
         sim_wake_all(bell);
     sim_preempt();
+}
+
+void
+dibs__bell_ring(dibs_bell *bell)
+{
+    if (dibs__bell_strike(bell))
+        dibs__bell_wake(bell);
 }
 
 void
