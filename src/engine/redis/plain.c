@@ -24,11 +24,17 @@
 
 /* ---- scripts ---- */
 
-/* Each begins by reading the key, and ends there if it is of another type. */
-static const char lua_read[] = "local held = redis.call('GET', KEYS[1])\n";
+/* Each begins by reading the key, and ends there if it is of another type. `held` is the
+ * value as its owner wrote it; `wanted` says that somebody waits. */
+static const char lua_get[] = "local held, wanted = redis.call('GET', KEYS[1]), false\n";
+static const char lua_wanted[] = "if held and string.find(held, '^%x+;%d+\t') then\n"
+                                 "  held, wanted = string.gsub(held, ';', ':', 1), true\n"
+                                 "end\n";
 
-/* ARGV: value, lease. Returns {1, microseconds} or {0, ms left, is it one of ours}. What
- * an attempt before this one got is kept, and its lease never made shorter. */
+/* ARGV: value, lease, 1 if it waits. Returns {1, microseconds} or {0, ms left, is it one of
+ * ours}. What an attempt before this one got is kept, and its lease never made shorter. Who
+ * waits says so in the value, if it is one of ours, and who may not do that looks now and
+ * then. */
 static const char lua_acquire[] =
     "if held == ARGV[1] then\n"
     "  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then\n"
@@ -38,6 +44,10 @@ static const char lua_acquire[] =
     "end\n"
     "if held then\n"
     "  local ours = string.find(held, '^%x+:%d+\\t')\n"
+    "  if ours and ARGV[3] == '1' and not wanted then\n"
+    "    local said = redis.pcall('SETRANGE', KEYS[1], 32, ';')\n"
+    "    ours = type(said) == 'number'\n"
+    "  end\n"
     "  return {0, redis.call('PTTL', KEYS[1]), ours and 1 or 0}\n"
     "end\n"
     "local closed = gate()\n"
@@ -49,7 +59,10 @@ static const char lua_acquire[] =
 static const char lua_renew[] = "if held ~= ARGV[1] then return 0 end\n"
                                 "return redis.call('PEXPIRE', KEYS[1], ARGV[2])\n";
 
-/* ARGV: value, channel, maybe how long to stay. Who may not publish can still release. */
+/* ARGV: value, channel, maybe how long to stay. Mostly nobody waits, and then this is all
+ * that the other programs do. Who may not publish can still release. */
+static const char lua_release_unwanted[] =
+    "if held == ARGV[1] and not ARGV[3] then return redis.call('DEL', KEYS[1]) end\n";
 static const char lua_release[] =
     "if held ~= ARGV[1] then return 0 end\n"
     "if ARGV[3] then redis.call('PEXPIRE', KEYS[1], ARGV[3])\n"
@@ -67,11 +80,16 @@ static int
 make_scripts(struct redis *redis, struct plain *plain)
 {
     const dibs_host *host = redis->host;
-    const char *const acquire[] = { dibs__redis_lua_tick, dibs__redis_gate_lua(redis),
-                                    lua_read, lua_acquire, NULL };
-    const char *const renew[] = { lua_read, lua_renew, NULL };
-    const char *const release[] = { lua_read, lua_release, NULL };
-    const char *const evict[] = { lua_read, lua_evict, NULL };
+    const char *const acquire[] = { dibs__redis_lua_tick,
+                                    dibs__redis_gate_lua(redis),
+                                    lua_get,
+                                    lua_wanted,
+                                    lua_acquire,
+                                    NULL };
+    const char *const renew[] = { lua_get, lua_wanted, lua_renew, NULL };
+    const char *const release[] = { lua_get, lua_release_unwanted, lua_wanted,
+                                    lua_release, NULL };
+    const char *const evict[] = { lua_get, lua_evict, NULL };
     int rc = dibs__redis_script_new(&plain->acquire, "acquire", acquire, host);
     if (!rc)
         rc = dibs__redis_script_new(&plain->renew, "renew", renew, host);
@@ -225,6 +243,7 @@ ask_by_script(struct redis *redis, dibs_claim *claim, const struct key *key,
     dibs__redis_gate_key(redis, &call, key, &born);
     dibs__resp_bytes(&call.command, value->text, value->len);
     dibs__resp_number(&call.command, claim->lease_ms);
+    dibs__resp_word(&call.command, claim->flags & DIBS_CLAIM_NOQUEUE ? "0" : "1");
     dibs__redis_gate_args(redis, &call);
     int rc = dibs__redis_run(redis, &call, deadline, &reply, err);
     if (rc)

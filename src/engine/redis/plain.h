@@ -4,8 +4,9 @@
  * under the lock's own name, with a value nobody else has, that the server expires.
  *
  * Our value is "ID \t pid \t host \t app \t note" without the spaces. The ID is the claim's
- * (dibs__redis_id), which nobody else has; the rest is for people. The other programs never
- * look into a value that is not theirs.
+ * (dibs__redis_id), which nobody else has; the rest is for people. Who waits for a lock that
+ * one of us has turns the ':' of its ID into a ';': only then a release is published. The
+ * other programs never look into a value that is not theirs.
  */
 #ifndef DIBS_REDIS_PLAIN_H
 #define DIBS_REDIS_PLAIN_H

@@ -41,7 +41,7 @@ static int
 is_id(const char *text)
 {
     size_t hex = strspn(text, "0123456789abcdef");
-    return hex == 32 && text[hex] == ':' && text[hex + 1] &&
+    return hex == 32 && (text[hex] == ':' || text[hex] == ';') && text[hex + 1] &&
            strspn(text + hex + 1, "0123456789") == strlen(text + hex + 1);
 }
 

@@ -296,6 +296,44 @@ listed(void)
     dibs_close(client);
 }
 
+static int
+count_locks(const dibs_report *report, void *arg)
+{
+    (void)report;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* a release is published only if somebody waits; who does says so in the holder's value,
+ * which the holder still knows as its own */
+static void
+told_if_wanted(void)
+{
+    server_start(&one, NULL);
+    dibs *client = open_one(), *other = open_one();
+    for (int i = 0; i < 10; i++) {
+        give(take(client, NAME));
+    }
+    CHECK(!server_answers(&one, "cmdstat_publish", "INFO", "commandstats"));
+    dibs_hold *hold = take(client, NAME);
+    CHECK(server_answers(&one, ":", "GETRANGE", NAME, "32", "32"));
+    dibs_op *op = begin_wait(other, NAME);
+    for (int i = 0; !server_answers(&one, ";", "GETRANGE", NAME, "32", "32"); i++) {
+        CHECK(i < 500);
+        CHECK(!has_ended(op, 10));
+    }
+    int locks = 0;
+    OK(dibs_renew(hold, 0, &oops));
+    OK(dibs_list(other, NULL, count_locks, &locks, &oops));
+    CHECK_SAME(locks, 1);
+    give(hold);
+    give(end_wait(op, slowly(90)));
+    CHECK(server_answers(&one, "cmdstat_publish:calls=1,", "INFO", "commandstats"));
+    CHECK_SAME(key_count(), 0);
+    dibs_close(client);
+    dibs_close(other);
+}
+
 /* a user of the server who may neither publish nor subscribe can lock all the same */
 static void
 without_channels(void)
@@ -341,14 +379,6 @@ guarded(void)
 }
 
 /* ---- in a cluster ---- */
-
-static int
-count_locks(const dibs_report *report, void *arg)
-{
-    (void)report;
-    ++*(int *)arg;
-    return 0;
-}
 
 /* names of all slots, whatever is in them; a waiter hears of a release on any server */
 static void
@@ -396,6 +426,7 @@ main(int argc, char **argv)
         { "reply_lost", reply_lost },
         { "given_up", given_up },
         { "listed", listed },
+        { "told_if_wanted", told_if_wanted },
         { "without_channels", without_channels },
         { "guarded", guarded },
         { "clustered", clustered },
