@@ -204,11 +204,12 @@ release_among_others(struct redis *redis, const dibs_claim *claim, uint32_t ling
                      dibs_time deadline, int64_t *held, dibs_error *err)
 {
     struct queue_call call;
-    char id[ID_MAX];
+    char id[ID_MAX], info[INFO_MAX];
     dibs__queue_claim_call(redis, &call, &queue_of(redis)->give, claim, id);
     dibs__resp_number(&call.call.command, linger_ms);
     dibs__resp_number(&call.call.command,
                       claim->token && claim->mode != DIBS_OBSERVE ? claim->permits : 0);
+    dibs__resp_bytes(&call.call.command, info, dibs__queue_info(redis, claim, info));
     dibs__redis_gate_args(redis, &call.call);
     return dibs__queue_number(redis, &call, deadline, held, err);
 }
@@ -256,35 +257,38 @@ queue_downgrade(struct redis *redis, dibs_claim *claim, dibs_time deadline,
 static int
 make_scripts(struct redis *redis, struct queue *queue)
 {
-    const char *tick = dibs__queue_lua_clock, *gate = dibs__redis_gate_lua(redis);
-    const char *listens =
+    const char *begin = dibs__queue_lua_begin, *tick = dibs__queue_lua_clock;
+    const char *ears =
         redis->is_cluster ? dibs__queue_lua_apart : dibs__queue_lua_together;
+    const char *join = queue->has_gate ? "" : dibs__queue_lua_join;
+    const char *pass = queue->has_gate ? "" : dibs__queue_lua_pass;
+    const char *gate = dibs__redis_gate_lua(redis);
     const char *state = dibs__queue_lua_state, *turns = dibs__queue_lua_turns;
     const struct {
         struct script *script;
-        const char *name, *parts[8];
+        const char *name, *parts[9];
     } made_of[] = {
         { &queue->take_free, "take_free", { dibs__queue_lua_take_free } },
         { &queue->give_lone, "give_lone", { dibs__queue_lua_give_lone } },
         { &queue->take,
           "take",
-          { tick, gate, listens, state, turns, dibs__queue_lua_take } },
+          { begin, ears, join, tick, gate, state, turns, dibs__queue_lua_take } },
         { &queue->give,
           "give",
-          { tick, gate, listens, state, turns, dibs__queue_lua_give } },
+          { begin, ears, pass, tick, gate, state, turns, dibs__queue_lua_give } },
         { &queue->observe,
           "observe",
-          { tick, gate, listens, state, turns, dibs__queue_lua_observe } },
-        { &queue->renew, "renew", { tick, dibs__queue_lua_renew } },
+          { begin, ears, tick, gate, state, turns, dibs__queue_lua_observe } },
+        { &queue->renew, "renew", { begin, dibs__queue_lua_renew } },
         { &queue->share,
           "share",
-          { tick, gate, listens, state, turns, dibs__queue_lua_share } },
+          { begin, ears, tick, gate, state, turns, dibs__queue_lua_share } },
         { &queue->evict,
           "evict",
-          { tick, gate, listens, state, turns, dibs__queue_lua_evict } },
+          { begin, ears, tick, gate, state, turns, dibs__queue_lua_evict } },
         { &queue->look,
           "look",
-          { tick, gate, listens, state, turns, dibs__queue_lua_look } },
+          { begin, ears, tick, gate, state, turns, dibs__queue_lua_look } },
     };
     int rc = DIBS_OK;
     for (size_t i = 0; !rc && i < sizeof made_of / sizeof *made_of; i++)

@@ -68,6 +68,12 @@ void dibs__queue_claim_call(struct redis *redis, struct queue_call *out,
 size_t dibs__queue_mark(const struct redis *redis, const dibs_claim *claim,
                         char mark[MARK_MAX]);
 
+/* dibs__queue_info writes what a claim says of itself: numbers, what is the same for all of
+ * this client's claims, and the note. With the id in front it is a waiter's name in line. */
+#define INFO_MAX (64 + QUEUE_SELF_MAX + DIBS_NOTE_MAX)
+size_t dibs__queue_info(const struct redis *redis, const dibs_claim *claim,
+                        char info[INFO_MAX]);
+
 /* dibs__queue_number runs a call that is answered by a number. */
 int dibs__queue_number(struct redis *redis, struct queue_call *call, dibs_time deadline,
                        int64_t *number, dibs_error *err);

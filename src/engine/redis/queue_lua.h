@@ -20,13 +20,14 @@
 
 /* queue.c says what is put together how. */
 extern const char dibs__queue_lua_take_free[], dibs__queue_lua_give_lone[];
-extern const char dibs__queue_lua_clock[];
+extern const char dibs__queue_lua_begin[], dibs__queue_lua_clock[];
+extern const char dibs__queue_lua_join[], dibs__queue_lua_pass[];
 extern const char dibs__queue_lua_state[], dibs__queue_lua_turns[];
 extern const char dibs__queue_lua_take[], dibs__queue_lua_give[];
 extern const char dibs__queue_lua_observe[], dibs__queue_lua_renew[];
 extern const char dibs__queue_lua_share[], dibs__queue_lua_evict[];
 extern const char dibs__queue_lua_look[];
-/* one of these stands before `turns` */
+/* one of these stands behind `begin` */
 extern const char dibs__queue_lua_together[], dibs__queue_lua_apart[];
 
 #endif /* DIBS_REDIS_QUEUE_LUA_H */

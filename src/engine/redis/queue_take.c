@@ -18,16 +18,13 @@
 
 #include "queue.h"
 
-#define INFO_MAX (64 + QUEUE_SELF_MAX + DIBS_NOTE_MAX)
-
 /* the layout's words of a waiter: its ticket (0: not in line), and how long its last
  * answer is good for, in ms, above its position */
 #define TICKET 0
 #define ANSWER 1
 
-/* Numbers, what is the same for all of this client's claims, and the note. */
-static size_t
-write_info(const struct redis *redis, const dibs_claim *claim, char info[INFO_MAX])
+size_t
+dibs__queue_info(const struct redis *redis, const dibs_claim *claim, char info[INFO_MAX])
 {
     const struct queue *queue = queue_of(redis);
     size_t note_len = strlen(claim->note);
@@ -191,9 +188,10 @@ ask(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_error *err)
     redisReply *reply;
     resp_command *command = &call.call.command;
     dibs__queue_claim_call(redis, &call, &queue_of(redis)->take, claim, id);
-    dibs__resp_bytes(command, info, write_info(redis, claim, info));
+    dibs__resp_bytes(command, info, dibs__queue_info(redis, claim, info));
     dibs__resp_number(command, claim->lease_ms);
     dibs__resp_word(command, claim->flags & DIBS_CLAIM_NOQUEUE ? "1" : "0");
+    dibs__resp_number(command, dibs__queue_wait_ms(redis, claim));
     dibs__redis_gate_args(redis, &call.call);
     dibs_time asked = redis->host->now();
     int rc = dibs__redis_run(redis, &call.call, deadline, &reply, err);
@@ -221,7 +219,7 @@ ask_if_free(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_err
     dibs__resp_bytes(&call.command, mark, dibs__queue_mark(redis, claim, mark));
     int len = snprintf(rest, 32, " +%" PRIu32 " 0 ", claim->lease_ms);
     dibs__resp_bytes(&call.command, rest,
-                     (size_t)len + write_info(redis, claim, rest + len));
+                     (size_t)len + dibs__queue_info(redis, claim, rest + len));
     dibs__resp_number(&call.command, 2 * (int64_t)claim->lease_ms);
     int rc = dibs__redis_run(redis, &call, deadline, &reply, err);
     if (rc)
