@@ -416,15 +416,30 @@ judge_silence_locked(resp_link *link, dibs_time now)
     }
 }
 
+/* The next reader. To become it costs a wake-up, and it reads for all who are before it: so
+ * it is not the first of those who wait, but the last one of some. */
+static resp_op *
+next_reader_locked(const resp_link *link)
+{
+    resp_op *found = NULL;
+    unsigned seen = 0;
+    for (resp_op *op = link->first; op != NULL && (found == NULL || seen < OP_BATCH);
+         op = op->next) {
+        if (op->is_waiting)
+            found = op;
+        seen++;
+    }
+    return found;
+}
+
 /* passes the role on to somebody who waits, or lays it down */
 static void
 leave_reading_locked(resp_link *link, struct wakes *wakes)
 {
-    for (resp_op *op = link->first; op != NULL; op = op->next) {
-        if (op->is_waiting) {
-            dibs__op_set_state(op, OP_LEADER, wakes);
-            return;
-        }
+    resp_op *next = next_reader_locked(link);
+    if (next != NULL) {
+        dibs__op_set_state(next, OP_LEADER, wakes);
+        return;
     }
     link->reading = 0;
     clean_up_locked(link, wakes);
