@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/digits.h"
+
 #define HEAD_MAX 24 /* a kind, a length and the end of a line */
 
 void
@@ -20,21 +22,6 @@ void
 dibs__resp_word(resp_command *command, const char *text)
 {
     dibs__resp_bytes(command, text, strlen(text));
-}
-
-/* Digits by hand: printf takes longer than all the rest of building a request. */
-static size_t
-put_digits(char *out, uint64_t number)
-{
-    char backwards[24];
-    size_t len = 0;
-    do {
-        backwards[len++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
-    for (size_t i = 0; i < len; i++)
-        out[i] = backwards[len - 1 - i];
-    return len;
 }
 
 void

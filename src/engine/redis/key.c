@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "redis.h"
+#include "util/digits.h"
 
 static void
 append(struct key *key, const void *bytes, size_t len)
@@ -192,16 +193,7 @@ dibs__redis_born_key(struct redis *redis, const struct key *lock, struct key *ou
 size_t
 dibs__redis_id(const struct redis *redis, const dibs_claim *claim, char out[ID_MAX])
 {
-    /* not by printf, which would take longer than the rest of building a request */
-    char digits[24];
-    size_t at = sizeof digits;
-    uint64_t serial = claim->serial;
-    do {
-        digits[--at] = (char)('0' + serial % 10);
-        serial /= 10;
-    } while (serial);
     memcpy(out, redis->session_hex, 32);
     out[32] = ':';
-    memcpy(out + 33, digits + at, sizeof digits - at);
-    return 33 + sizeof digits - at;
+    return 33 + put_digits(out + 33, claim->serial);
 }

@@ -11,7 +11,6 @@
 
 /* What a party says of itself; Lua reads the numbers, people the rest:
  * mode permits limit lease wait pid host_len app_len <host><app><note> */
-#define QUEUE_INFO_NUMBERS "%u %u %u %u %u "
 #define QUEUE_INFO_SELF "%lld %zu %zu %.64s%.128s"
 #define QUEUE_SELF_MAX 256
 

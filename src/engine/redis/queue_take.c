@@ -13,10 +13,10 @@
  * asks again, which also gives it its full lease from now.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "queue.h"
+#include "util/digits.h"
 
 /* the layout's words of a waiter: its ticket (0: not in line), and how long its last
  * answer is good for, in ms, above its position */
@@ -28,9 +28,13 @@ dibs__queue_info(const struct redis *redis, const dibs_claim *claim, char info[I
 {
     const struct queue *queue = queue_of(redis);
     size_t note_len = strlen(claim->note);
-    size_t at = (size_t)snprintf(info, 64, QUEUE_INFO_NUMBERS, claim->mode,
-                                 claim->permits, claim->limit, claim->lease_ms,
-                                 dibs__queue_wait_ms(redis, claim));
+    const uint32_t numbers[] = { claim->mode, claim->permits, claim->limit,
+                                 claim->lease_ms, dibs__queue_wait_ms(redis, claim) };
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        at += put_digits(info + at, numbers[i]);
+        info[at++] = ' ';
+    }
     memcpy(info + at, queue->self, queue->self_len);
     at += queue->self_len;
     memcpy(info + at, claim->note, note_len);
@@ -54,11 +58,10 @@ static int
 take_grant(struct redis *redis, dibs_claim *claim, const char *message)
 {
     const struct waiter *waiter = waiter_of(claim);
-    uint64_t serial, ticket;
-    int64_t tick;
-    int previous;
-    if (sscanf(message, "g %" SCNu64 " %" SCNu64 " %" SCNd64 " %d", &serial, &ticket,
-               &tick, &previous) != 4)
+    const char *at = message + 1;
+    uint64_t serial, ticket, tick, previous;
+    if (message[0] != 'g' || get_digits(&at, &serial) || get_digits(&at, &ticket) ||
+        get_digits(&at, &tick) || get_digits(&at, &previous))
         return 0;
     dibs_time age = redis->host->now() - waiter->asked;
     if (ticket != waiter->own[TICKET] || !waiter->asked || redis->replicas ||
@@ -66,7 +69,7 @@ take_grant(struct redis *redis, dibs_claim *claim, const char *message)
         return 0;
     claim->sent = waiter->asked;
     dibs__redis_waiter_done(redis, claim);
-    granted(claim, tick, previous);
+    granted(claim, (int64_t)tick, (int64_t)previous);
     return 1;
 }
 
@@ -217,9 +220,12 @@ ask_if_free(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_err
     dibs__resp_bytes(&call.command, lock.text, lock.len);
     dibs__resp_bytes(&call.command, clock.text, clock.len);
     dibs__resp_bytes(&call.command, mark, dibs__queue_mark(redis, claim, mark));
-    int len = snprintf(rest, 32, " +%" PRIu32 " 0 ", claim->lease_ms);
+    memcpy(rest, " +", 2);
+    size_t len = 2 + put_digits(rest + 2, claim->lease_ms);
+    memcpy(rest + len, " 0 ", 3);
+    len += 3;
     dibs__resp_bytes(&call.command, rest,
-                     (size_t)len + dibs__queue_info(redis, claim, rest + len));
+                     len + dibs__queue_info(redis, claim, rest + len));
     dibs__resp_number(&call.command, 2 * (int64_t)claim->lease_ms);
     int rc = dibs__redis_run(redis, &call, deadline, &reply, err);
     if (rc)
@@ -324,16 +330,16 @@ dibs__queue_heard(struct redis *redis, const char *channel, size_t channel_len,
 {
     char text[128];
     uint64_t serial;
-    char kind;
+    const char *at = text + 1;
     (void)channel, (void)channel_len;
-    if (message_len >= sizeof text)
+    if (message_len == 0 || message_len >= sizeof text)
         return;
     memcpy(text, message, message_len);
     text[message_len] = '\0';
-    if (sscanf(text, "%c %" SCNu64, &kind, &serial) != 2)
+    if (get_digits(&at, &serial))
         return;
     dibs__redis_tell(redis, serial, 0, message, message_len);
     /* a hold has ended without us: the keeper finds out which */
-    if (kind == 'b')
+    if (text[0] == 'b')
         redis->host->ring(redis->session->keeper_bell);
 }
