@@ -198,10 +198,10 @@ static void
 previous(void)
 {
     begin("");
-    dibs_claim dead = claim_of(DIBS_EXCLUSIVE, 60), next = claim_of(DIBS_SHARED, 20000);
+    dibs_claim dead = claim_of(DIBS_EXCLUSIVE, 300), next = claim_of(DIBS_SHARED, 20000);
     dibs_claim more = claim_of(DIBS_SHARED, 20000);
     CHECK_SAME(attempt(&here, &dead), DIBS_OK);
-    sleep_ms(80);
+    sleep_ms(350);
     CHECK_SAME(attempt(&there, &next), DIBS_OK);
     CHECK_SAME(next.previous, DIBS_PREVIOUS_EXPIRED);
     CHECK_SAME(attempt(&here, &more), DIBS_OK);
