@@ -2,8 +2,10 @@
 /*
  * Runs a set of servers while several tests use it:
  *
- *   servers_keep start sentinel|cluster FILE    returns when the set is in order
- *   servers_keep stop FILE                      returns when it is gone
+ *   servers_keep start KIND FILE    returns when the set is in order
+ *   servers_keep stop FILE          returns when it is gone
+ *
+ * KIND is sentinel, cluster, zookeeper (one server) or ensemble (three of these).
  *
  * Between the two a process in the background has the set. It ends, and the set with it,
  * at the latest with the program that started us (ctest, however that ends) or after half
@@ -33,6 +35,61 @@ static void
 end_set(void)
 {
     set_stop(&set);
+}
+
+/* ---- the sets ---- */
+
+static int
+has_redis(void)
+{
+    return server_present("redis-server");
+}
+
+static void
+begin_sentinel(void)
+{
+    set_start_sentinel(&set, NULL);
+}
+
+static void
+begin_cluster(void)
+{
+    set_start_cluster(&set, NULL);
+}
+
+static void
+begin_zookeeper(void)
+{
+    set.count = 1;
+    zookeeper_start(&set.servers[0], NULL);
+}
+
+static void
+begin_ensemble(void)
+{
+    zookeeper_start_ensemble(&set, NULL, NULL);
+}
+
+static const struct kind {
+    const char *name, *program;
+    int (*is_present)(void);
+    void (*begin)(void);
+} kinds[] = {
+    { "sentinel", "redis-server", has_redis, begin_sentinel },
+    { "cluster", "redis-server", has_redis, begin_cluster },
+    { "zookeeper", "zookeeper", zookeeper_present, begin_zookeeper },
+    { "ensemble", "zookeeper", zookeeper_present, begin_ensemble },
+};
+
+static const struct kind *
+find_kind(const char *name)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].name, name) == 0) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
 }
 
 /* ---- the process in the background ---- */
@@ -66,17 +123,13 @@ open_signals(void)
 }
 
 static int
-run_set(const char *kind, const char *path, int starter, int ready)
+run_set(void (*begin)(void), const char *path, int starter, int ready)
 {
     detach(path);
     on_failure(end_set);
     struct pollfd ends[] = { { .fd = open_signals(), .events = POLLIN },
                              { .fd = starter, .events = POLLIN } };
-    if (strcmp(kind, "sentinel") == 0) {
-        set_start_sentinel(&set, NULL);
-    } else {
-        set_start_cluster(&set, NULL);
-    }
+    begin();
     keep(&set, path);
     CHECK(write(ready, "", 1) == 1);
     close(ready);
@@ -107,7 +160,7 @@ stop(const char *path)
 }
 
 static int
-start(const char *kind, const char *path)
+start(void (*begin)(void), const char *path)
 {
     int ends[2];
     char byte;
@@ -121,7 +174,7 @@ start(const char *kind, const char *path)
     CHECK(pid >= 0);
     if (pid == 0) {
         close(ends[0]);
-        return run_set(kind, path, starter, ends[1]);
+        return run_set(begin, path, starter, ends[1]);
     }
     close(ends[1]);
     struct pollfd look = { .fd = ends[0], .events = POLLIN };
@@ -140,14 +193,14 @@ main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "stop") == 0) {
         return stop(argv[2]);
     }
-    if (argc != 4 || strcmp(argv[1], "start") != 0 ||
-        (strcmp(argv[2], "sentinel") != 0 && strcmp(argv[2], "cluster") != 0)) {
-        fprintf(stderr, "usage: servers_keep start sentinel|cluster FILE | stop FILE\n");
+    const struct kind *kind = argc == 4 ? find_kind(argv[2]) : NULL;
+    if (kind == NULL || strcmp(argv[1], "start") != 0) {
+        fprintf(stderr, "usage: servers_keep start KIND FILE | stop FILE\n");
         return 2;
     }
-    if (!server_present("redis-server")) {
-        printf("skipped: there is no redis-server\n");
+    if (!kind->is_present()) {
+        printf("skipped: there is no %s\n", kind->program);
         return EXIT_SKIPPED;
     }
-    return start(argv[2], argv[3]);
+    return start(kind->begin, argv[3]);
 }

@@ -62,14 +62,17 @@ server_prepare(server *out, int kind, const server_options *options)
         out->options = *options;
     }
     if (out->options.program == NULL) {
-        out->options.program = "redis-server";
+        out->options.program = kind == KIND_ZOOKEEPER ? "java" : "redis-server";
     }
     out->kind = kind;
     temp_dir(out->folder, sizeof(out->folder),
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     out->port = port_take();
-    if (kind == KIND_CLUSTER) {
+    if (kind == KIND_CLUSTER || kind == KIND_ZOOKEEPER) {
         out->bus_port = port_take();
+    }
+    if (kind == KIND_ZOOKEEPER) {
+        out->elect_port = port_take();
     }
     if (out->options.certs != NULL) {
         out->tls_port = port_take();
@@ -171,10 +174,22 @@ add_options(struct arguments *to, const server *of)
 }
 
 static void
+add_zookeeper(struct arguments *to, const server *of)
+{
+    const char *words[ZOOKEEPER_ARGUMENTS];
+    zookeeper_arguments(words, of, make(to, "%s/zoo.cfg", of->folder));
+    for (int i = 0; words[i] != NULL; i++) {
+        add(to, words[i]);
+    }
+}
+
+static void
 add_all(struct arguments *to, const server *of)
 {
     add(to, of->options.program);
-    if (of->kind == KIND_SENTINEL) {
+    if (of->kind == KIND_ZOOKEEPER) {
+        add_zookeeper(to, of);
+    } else if (of->kind == KIND_SENTINEL) {
         /* all the rest is in the file, which the Sentinel itself rewrites */
         add(to, make(to, "%s/sentinel.conf", of->folder));
         add(to, "--sentinel");
@@ -215,6 +230,9 @@ static int
 is_ready(const server *of)
 {
     char mark[64];
+    if (of->kind == KIND_ZOOKEEPER) {
+        return zookeeper_is_ready(of);
+    }
     (void)snprintf(mark, sizeof(mark), "process_id:%d\r", (int)of->pid);
     char *info = server_ask(of, "INFO");
     int ready = info != NULL && strstr(info, mark) != NULL &&
@@ -285,6 +303,7 @@ server_stop(server *old)
     old->folder[0] = '\0';
     port_give_back(old->port);
     port_give_back(old->bus_port);
+    port_give_back(old->elect_port);
     port_give_back(old->tls_port);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Real servers for the tests: Redis and Valkey, alone, several side by side, watched by
- * Sentinels, and as a Cluster. They run on loopback ports nobody else has, in folders of
- * their own, and die with the test.
+ * Sentinels, and as a Cluster; ZooKeeper, alone and as an ensemble. They run on loopback
+ * ports nobody else has, in folders of their own, and die with the test.
  *
  * server.c: one server, from start to end. ask.c: commands to it. ports.c: free ports,
  * and one that swallows connections. set.c: several of them. kept.c: a set that several
- * tests use, one after the other. certs.c: certificates for TLS.
+ * tests use, one after the other. certs.c: certificates for TLS. zookeeper.c: ZooKeeper;
+ * tree.c: a small client of it. wires.c: connections that can be cut and held up.
  *
  * What goes wrong here fails the test, unless it is said otherwise. Every wait has a
  * limit. Start servers from the main thread: they die with the thread that did.
@@ -19,7 +20,7 @@
 /* ---- one server ---- */
 
 /* How to run a server; zeroed it is redis-server with nothing kept on disk. Strings and
- * lists must live as long as the server. */
+ * lists must live as long as the server. Of these a ZooKeeper knows the last two only. */
 typedef struct server_options {
     const char *program;     /* NULL: "redis-server" */
     int durable;             /* every write is on disk before it is answered */
@@ -27,7 +28,8 @@ typedef struct server_options {
     const char *certs;       /* a folder of certs_make: also listens at server.tls_port */
     const char *cert;        /* which certificate in it; NULL: "server" */
     const char *acl;         /* the text of an ACL file; see ask.c for who we are then */
-    const char *const *more; /* more arguments, NULL at the end */
+    const char *const *more; /* more arguments, NULL at the end; Java's, of ZooKeeper */
+    const char *config;      /* ZooKeeper: more lines of its configuration */
 } server_options;
 
 typedef struct server {
@@ -38,7 +40,8 @@ typedef struct server {
     int down_after_ms; /* as in set_options */
     pid_t pid;         /* 0: it does not run */
     int port, tls_port;
-    int bus_port; /* of a Cluster's node */
+    int bus_port;   /* of a Cluster's node; where a ZooKeeper leads others */
+    int elect_port; /* where ZooKeepers elect */
     char folder[64];
     char socket_path[80];
 } server;
@@ -154,6 +157,106 @@ void set_hosts(char *out, size_t size, const server_set *set);
 /* set_attach finds the set that the program servers_keep wrote down in a file. Its
  * servers are not ours to end. Returns 0, or -1 if there is none. */
 int set_attach(server_set *out, const char *path);
+
+/* ---- ZooKeeper ---- */
+
+/* What time is counted in by these servers; sessions are no shorter than this. */
+#define ZOOKEEPER_TICK_MS 100
+/* How long a server goes on without those it works with, unless `config` says otherwise. */
+#define ZOOKEEPER_SYNC_MS 5000
+
+struct wires;
+
+/* zookeeper_start starts one that is alone; zookeeper_start_ensemble three that know each
+ * other. `options` may be NULL. All functions of one server work on them, but for those
+ * that send commands; what they are told survives kill -9. With `between`, the connections
+ * of server I to the server J as its leader go through the wire 3 * I + J of it. */
+int zookeeper_present(void);
+void zookeeper_start(server *out, const server_options *options);
+void zookeeper_start_ensemble(server_set *out, const server_options *options,
+                              struct wires *between);
+
+/* zookeeper_word asks with a word of four letters, as in "srvr"; the answer is for free(),
+ * or NULL. zookeeper_number is the number behind a label in the answer, or -1. */
+char *zookeeper_word(const server *server, const char *word);
+int64_t zookeeper_number(const server *server, const char *word, const char *label);
+
+/* zookeeper_leader waits until there is one among those that run, and returns its index.
+ * zookeeper_await_all waits until all that run follow it, or are it. */
+int zookeeper_leader(const server_set *set);
+void zookeeper_await_all(const server_set *set);
+
+/* A session of the tests' own with a ZooKeeper, over the wire, one request at a time. What
+ * returns an int returns the server's code: 0, or as TREE_NO_NODE; TREE_GONE if the
+ * connection or the session is over. */
+enum { TREE_NO_NODE = -101, TREE_NO_AUTH = -102, TREE_EXISTS = -110, TREE_GONE = -9999 };
+enum { TREE_PLAIN = 0, TREE_EPHEMERAL = 1, TREE_SEQUENCE = 2, TREE_CONTAINER = 4 };
+
+typedef struct tree {
+    int fd, timeout_ms;
+    int64_t session;
+    int32_t xid;
+} tree;
+
+/* What Stat says, as far as tests ask. */
+typedef struct tree_stat {
+    int64_t czxid, mzxid, owner; /* owner: the session of an ephemeral node, or 0 */
+    int32_t version, child_count;
+} tree_stat;
+
+int tree_open(tree *out, int port, int timeout_ms);
+/* tree_limit sets how long to wait for an answer, before it counts as gone. */
+void tree_limit(const tree *tree, int64_t limit_ms);
+/* tree_close ends the session. tree_leave only the connection: the session lives on for as
+ * long as the server lets it. */
+void tree_close(tree *tree);
+void tree_leave(tree *tree);
+int tree_ping(tree *tree);
+int tree_sign_in(tree *tree, const char *user_password);
+/* tree_make makes a node that all may use, with the flags of above; `made`, if not NULL,
+ * gets its path. */
+int tree_make(tree *tree, const char *path, const char *data, int flags, char *made,
+              size_t size);
+int tree_delete(tree *tree, const char *path);
+int tree_stat_of(tree *tree, const char *path, tree_stat *out);
+/* tree_read and tree_children give texts for free(): the data, the names of the children
+ * one per line. NULL if that fails; the code is in *code, if that is not NULL. */
+char *tree_read(tree *tree, const char *path, int *code);
+char *tree_children(tree *tree, const char *path, int *code);
+
+/* These open a session of their own for it, and fail the test if the server does not
+ * answer. tree_count counts the ephemeral nodes below a path; tree_show prints all. */
+int tree_count(const server *server, const char *path);
+void tree_show(const server *server, const char *path);
+
+/* ---- wires ---- */
+
+#define WIRES_MAX 9
+
+/* A process that passes connections on: whoever connects to ports[i] talks to the port
+ * targets[i] here. A target 0 is no wire. Start it while there are no threads, and before
+ * what uses it. */
+typedef struct wires {
+    int count;
+    int ports[WIRES_MAX];
+    int control; /* to the process; 0: there is none */
+    pid_t pid;
+} wires;
+void wires_start(wires *out, const int *targets, int count);
+void wires_stop(wires *wires); /* safe in a signal handler, and on zeroed ones */
+
+/* One of them, or all with WIRES_ALL. wires_cut ends the connections there are; wires_hold
+ * keeps back what is sent both ways, and new connections; wires_mute passes on what is
+ * asked and throws away what is answered; wires_refuse ends the connections there are and
+ * all new ones; wires_flow is as at first, and passes on what was kept back. wires_passed
+ * counts connections so far. */
+#define WIRES_ALL (-1)
+void wires_cut(wires *wires, int index);
+void wires_hold(wires *wires, int index);
+void wires_mute(wires *wires, int index);
+void wires_refuse(wires *wires, int index);
+void wires_flow(wires *wires, int index);
+int wires_passed(wires *wires, int index);
 
 /* ---- ports ---- */
 
