@@ -35,7 +35,8 @@ typedef struct fixture {
     const char *name;
     const char *engine; /* what the engine calls itself */
     int one_process; /* other processes do not see its state: peers are clients in here */
-    uint32_t lease_ms; /* a lease that is short, but long enough to be renewed */
+    uint32_t lease_ms;   /* a lease that is short, but long enough to be renewed */
+    uint32_t remains_ms; /* how long such a lease may outlive its holder; 0: lease_ms */
     int (*start)(char *url, size_t size);
     void (*stop)(void);
     int (*count_things)(void);

@@ -174,6 +174,8 @@ guard_visit(guard *guarded)
 int64_t
 death_limit_ms(void)
 {
+    const fixture *with = stage.fixture;
+    int64_t lease_ms = with->remains_ms != 0 ? slowly(with->remains_ms) : stage.lease_ms;
     /* without a lease the death itself is noticed; with one, its end, at the latest */
-    return has(DIBS_CAP_LEASE) ? stage.lease_ms + slowly(250) : slowly(50);
+    return has(DIBS_CAP_LEASE) ? lease_ms + slowly(250) : slowly(50);
 }

@@ -206,7 +206,7 @@ wake_up_too_late(peer *holder)
     dibs_request request = want(NAME);
     int64_t from = now_ms();
     dibs_hold *hold = take(stage.client, &request);
-    CHECK_WITHIN(now_ms() - from, 0, stage.lease_ms + slowly(250));
+    CHECK_WITHIN(now_ms() - from, 0, death_limit_ms());
     if (has(DIBS_CAP_PREVIOUS)) {
         CHECK_SAME(dibs_previous(hold), DIBS_PREVIOUS_EXPIRED);
     }
