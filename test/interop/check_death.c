@@ -8,17 +8,20 @@
 #define FIXED_MS 1500
 #define EARLY_MS 100
 #define LATE_MS 1000
+/* a session that keeps a lock outlasts its lease by so much */
+#define SESSION_MS 1000
 
 /* a holder that renews: nobody gets in while it lives, although the lease has passed */
 static void
-kept(struct peer *holder, struct peer *waiter, const char *kind, const char *name)
+kept(struct peer *holder, struct peer *waiter, const char *kind, const char *name,
+     int64_t late_ms)
 {
     peer_must(holder, 1, "ok", "lock %s %s 0 0", kind, name);
     peer_order(waiter, 1, "lock %s %s %d 30000", kind, name, LONG_MS);
     CHECK(!peer_has_answered(waiter, 1, KEPT_MS + KEPT_MS / 2));
     peer_kill(holder);
     int64_t killed = now_ms();
-    (void)peer_granted(waiter, 1, KEPT_MS + slowly(LATE_MS));
+    (void)peer_granted(waiter, 1, KEPT_MS + late_ms);
     done("%s: %s killed, %s goes on after %lld ms", kind, holder->program->title,
          waiter->program->title, (long long)(now_ms() - killed));
 }
@@ -39,12 +42,13 @@ fixed(struct peer *holder, struct peer *waiter, const char *kind, const char *na
 }
 
 static void
-dies(struct peer *holder, struct peer *waiter, const char *kind)
+dies(struct stage *stage, struct peer *holder, struct peer *waiter, const char *kind)
 {
     char name[64];
+    int64_t late_ms = slowly(LATE_MS) + (stage->is_zookeeper ? SESSION_MS : 0);
     snprintf(name, sizeof(name), "death-%s-%s", kind, holder->program->name);
     if (holder->program->keeps) {
-        kept(holder, waiter, kind, name);
+        kept(holder, waiter, kind, name, late_ms);
     } else {
         fixed(holder, waiter, kind, name);
     }
@@ -55,6 +59,6 @@ dies(struct peer *holder, struct peer *waiter, const char *kind)
 void
 check_death(struct stage *stage, const char *kind)
 {
-    dies(&stage->ours[0], &stage->theirs[0], kind);
-    dies(&stage->theirs[0], &stage->ours[0], kind);
+    dies(stage, &stage->ours[0], &stage->theirs[0], kind);
+    dies(stage, &stage->theirs[0], &stage->ours[0], kind);
 }

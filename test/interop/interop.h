@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dibs beside the lock libraries that share its layouts on Redis, each as itself: real
- * servers, the real library, its own language.
+ * dibs beside the lock libraries that share its layouts on Redis and ZooKeeper, each as
+ * itself: real servers, the real library, its own language.
  *
  * A peer is a process that takes locks when it is told to. dibs is one (ours.c, this same
- * program), the incumbents are others (redisson/, python/, node/, go/). All speak the
- * same protocol, so a check does not know which is which and is run both ways round.
+ * program), the incumbents are others (redisson/, python/, node/, go/, curator/, kazoo/).
+ * All speak the same protocol, so a check does not know which is which and is run both ways
+ * round.
  *
  * A peer reads lines "ACTOR VERB ARGUMENTS" and answers each with "ACTOR ANSWER". Actors
  * are small numbers; each does one thing after another and owns its own holds.
@@ -15,16 +16,18 @@
  *   unlock KIND NAME                 ok, or lost if it was not ours any more
  *   held KIND NAME                   yes or no
  *   downgrade NAME LEASE_MS          ok: kind write became kind read
+ *   leader NAME                      leader ID: who leads, as this library reads it
  *   count KIND NAME N FILE           done N: N times, in the lock, the number in FILE was
  *                                    read and a millisecond later written one larger
  *   quit                             no answer
  *
- * or "error TEXT". KIND is plain, getset, lock, fair, fenced, read or write. LEASE_MS 0
- * is KEPT_MS, renewed for as long as it is held; any other is never renewed. WAIT_MS 0 is
- * one try; WAIT_FOREVER, where `woken` is set, is what it says.
+ * or "error TEXT". KIND is plain, getset, lock, fair, fenced, read or write; on ZooKeeper
+ * mutex, read, write, latch (a leadership), sem1 or sem2 (one permit of that many). LEASE_MS
+ * 0 is KEPT_MS, renewed for as long as it is held; any other is never renewed, where there
+ * are leases. WAIT_MS 0 is one try; WAIT_FOREVER, where `woken` is set, is what it says.
  *
- * peer.c: a peer, from start to end. programs.c: which there are. shape.c: what is on the
- * server. check_*.c: the checks. main.c: which checks which incumbent gets.
+ * peer.c: a peer, from start to end. programs.c: which there are. shape.c, nodes.c: what is
+ * on the server. check_*.c: the checks. main.c: which checks which incumbent gets.
  */
 #ifndef TEST_INTEROP_H
 #define TEST_INTEROP_H
@@ -92,6 +95,8 @@ struct program {
     int keeps;         /* renews leases: LEASE_MS 0 works */
     int woken;         /* its waiters sleep until they are woken */
     int compares;      /* a late release cannot end somebody else's hold */
+    int downgrades;    /* a writer can become a reader */
+    int tells;         /* readers that wait hear of it when a writer becomes a reader */
 };
 
 extern const struct program program_dibs;
@@ -116,11 +121,27 @@ char *shape_of(const server *server);
 /* count_scripts returns how many scripts the servers have run. */
 int64_t count_scripts(const server_set *set);
 
+/* Below which node the locks of the peers are, on ZooKeeper. */
+#define NODES_ROOT "/interop"
+
+/* nodes_shape describes the nodes of a lock, in such a way that the same thing done by
+ * others looks the same; with what stands in them, if that is asked for. For free(). */
+char *nodes_shape(const server *server, const char *name, int with_data);
+
+/* nodes_count counts the children of a lock's node, or of a node in it; 0 if there is no
+ * such node. nodes_there says whether it has a node at all. */
+int nodes_count(const server *server, const char *name, const char *inside);
+int nodes_there(const server *server, const char *name);
+
+/* nodes_asked returns how often nodes of locks were read. */
+int64_t nodes_asked(const server *server);
+
 /* ---- checks ---- */
 
 /* Who takes part: two processes of dibs and two of the incumbent. */
 struct stage {
     server_set servers;
+    int is_zookeeper; /* the servers are; else they are Redis */
     struct peer ours[2];
     struct peer theirs[2];
 };
@@ -132,11 +153,19 @@ void check_late_release(struct stage *stage, const char *kind);
 void check_wake(struct stage *stage, const char *kind);
 void check_death(struct stage *stage, const char *kind);
 void check_shape(struct stage *stage, const char *kind);
-void check_fair_order(struct stage *stage);
+void check_order(struct stage *stage, const char *kind);
 void check_sharing(struct stage *stage);
 void check_tokens(struct stage *stage);
 void check_dialect(struct stage *stage);
 void check_minority_down(struct stage *stage);
+
+/* These are for ZooKeeper. */
+void check_nodes(struct stage *stage, const char *kind);
+void check_dead_waiter(struct stage *stage, const char *kind);
+void check_read_in_write(struct stage *stage);
+void check_permits(struct stage *stage);
+void check_leader(struct stage *stage);
+void check_parents(struct stage *stage, int are_containers);
 
 /* done says that something has been checked. */
 void done(const char *format, ...) __attribute__((format(printf, 1, 2)));

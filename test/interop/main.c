@@ -2,7 +2,8 @@
 /*
  * interop INCUMBENT SETTING: all checks of one incumbent in one setting, because starting
  * a Java machine is most of the work. SETTING is plain or getset (one server), redisson
- * (the same, all forms), cluster (redisson there), or redlock (three servers).
+ * (the same, all forms), cluster (redisson there), redlock (three servers), or on one
+ * ZooKeeper curator (locks), recipes (Curator's other recipes) or kazoo.
  * interop dibs: the peer that is dibs. See interop.h.
  */
 #include "interop.h"
@@ -33,11 +34,14 @@ clean_up(void)
     set_stop(&the_stage.servers);
 }
 
-/* What a setting needs: how many servers, and how the URLs begin. */
+/* What a setting needs: which servers, and how the URLs begin and end. */
+enum { CLUSTER = 0, ZOOKEEPER = -1 };
+
 struct setting {
     const char *name;
-    int servers; /* 0: a Cluster */
-    const char *our_scheme, *their_scheme;
+    int servers; /* how many of Redis, or one of the above */
+    const char *scheme;
+    const char *our_end, *their_end;
     void (*check)(struct stage *stage);
 };
 
@@ -84,7 +88,7 @@ check_redisson(struct stage *stage)
         check_death(stage, kinds[i]);
     }
     check_shape(stage, "read");
-    check_fair_order(stage);
+    check_order(stage, "fair");
     check_sharing(stage);
     /* otherwise it is as kind lock */
     check_shape(stage, "fenced");
@@ -105,12 +109,60 @@ check_cluster(struct stage *stage)
     check_sharing(stage);
 }
 
+static void
+check_line(struct stage *stage, const char *kind)
+{
+    check_nodes(stage, kind);
+    check_exclusion(stage, kind);
+    check_count(stage, kind, 25);
+    check_order(stage, kind);
+    check_wake(stage, kind);
+    check_death(stage, kind);
+    check_dead_waiter(stage, kind);
+}
+
+static void
+check_curator(struct stage *stage)
+{
+    check_line(stage, "mutex");
+    check_line(stage, "write");
+    check_nodes(stage, "read");
+    check_sharing(stage);
+    check_read_in_write(stage);
+    check_parents(stage, 1);
+}
+
+static void
+check_recipes(struct stage *stage)
+{
+    check_line(stage, "latch");
+    check_leader(stage);
+    check_line(stage, "sem1");
+    check_permits(stage);
+}
+
+static void
+check_kazoo(struct stage *stage)
+{
+    check_line(stage, "mutex");
+    check_line(stage, "write");
+    check_nodes(stage, "read");
+    check_sharing(stage);
+    check_parents(stage, 0);
+}
+
+#define TICK "tick=100ms"
+
 static const struct setting settings[] = {
-    { "plain", 1, "redis", "redis", check_plain },
-    { "getset", 1, "redis", "redis", check_getset },
-    { "redisson", 1, "redis", "redis", check_redisson },
-    { "cluster", 0, "redis+cluster", "redis+cluster", check_cluster },
-    { "redlock", 3, "redlock", "redlock", check_redlock },
+    { "plain", 1, "redis", "", "", check_plain },
+    { "getset", 1, "redis", "", "", check_getset },
+    { "redisson", 1, "redis", "", "", check_redisson },
+    { "cluster", CLUSTER, "redis+cluster", "", "", check_cluster },
+    { "redlock", 3, "redlock", "", "", check_redlock },
+    { "curator", ZOOKEEPER, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_curator },
+    { "recipes", ZOOKEEPER, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_recipes },
+    { "kazoo", ZOOKEEPER, "zk", NODES_ROOT "?naming=kazoo&" TICK, NODES_ROOT,
+      check_kazoo },
 };
 
 static const struct setting *
@@ -125,22 +177,42 @@ setting_find(const char *name)
 }
 
 static void
+start_servers(struct stage *stage, int which)
+{
+    stage->is_zookeeper = which == ZOOKEEPER;
+    if (which == ZOOKEEPER) {
+        stage->servers.count = 1;
+        zookeeper_start(&stage->servers.servers[0], NULL);
+    } else if (which == CLUSTER) {
+        set_start_cluster(&stage->servers, NULL);
+    } else {
+        set_start_apart(&stage->servers, which, NULL);
+    }
+}
+
+static void
 prepare(struct stage *stage, const struct program *incumbent,
         const struct setting *setting)
 {
     char hosts[200], ours[256], theirs[256];
-    if (setting->servers == 0) {
-        set_start_cluster(&stage->servers, NULL);
-    } else {
-        set_start_apart(&stage->servers, setting->servers, NULL);
-    }
+    start_servers(stage, setting->servers);
     set_hosts(hosts, sizeof(hosts), &stage->servers);
-    snprintf(ours, sizeof(ours), "%s://%s", setting->our_scheme, hosts);
-    snprintf(theirs, sizeof(theirs), "%s://%s", setting->their_scheme, hosts);
+    snprintf(ours, sizeof(ours), "%s://%s%s", setting->scheme, hosts, setting->our_end);
+    snprintf(theirs, sizeof(theirs), "%s://%s%s", setting->scheme, hosts,
+             setting->their_end);
     for (int i = 0; i < 2; i++) {
         peer_start(&stage->theirs[i], incumbent, theirs);
         peer_start(&stage->ours[i], &program_dibs, ours);
     }
+}
+
+static const char *
+server_missing(const struct setting *setting)
+{
+    if (setting->servers == ZOOKEEPER) {
+        return zookeeper_present() ? NULL : "there is no ZooKeeper";
+    }
+    return server_present("redis-server") ? NULL : "there is no redis-server";
 }
 
 static void
@@ -166,8 +238,8 @@ main(int argc, char **argv)
     const struct program *incumbent = program_find(argv[1]);
     const struct setting *setting = setting_find(argv[2]);
     const char *missing = program_missing(incumbent);
-    if (missing == NULL && !server_present("redis-server")) {
-        missing = "there is no redis-server";
+    if (missing == NULL) {
+        missing = server_missing(setting);
     }
     if (missing != NULL) {
         printf("skipped: %s\n", missing);

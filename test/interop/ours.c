@@ -14,22 +14,34 @@
 #define COUNT_WAIT_MS 60000
 #define NAME_SIZE 128
 
-/* A kind, how its URL goes on, and the mode in which it is asked for. */
+/* A kind, how its URL goes on, and what is asked for. */
 struct kind {
     const char *name, *query;
     int mode;
+    uint32_t limit, flags;
 };
 
-static const struct kind kinds[] = {
-    { "plain", "?layout=plain", DIBS_EXCLUSIVE },
-    { "getset", "?layout=getset&unit=s", DIBS_EXCLUSIVE },
-    { "lock", "?layout=redisson&form=lock", DIBS_EXCLUSIVE },
-    { "fair", "?layout=redisson&form=fair", DIBS_EXCLUSIVE },
-    { "fenced", "?layout=redisson&form=fenced", DIBS_EXCLUSIVE },
-    { "read", "?layout=redisson&form=rw", DIBS_SHARED },
-    { "write", "?layout=redisson&form=rw", DIBS_EXCLUSIVE },
+#define KINDS_MAX 7
+
+static const struct kind redis_kinds[KINDS_MAX] = {
+    { "plain", "?layout=plain", DIBS_EXCLUSIVE, 0, 0 },
+    { "getset", "?layout=getset&unit=s", DIBS_EXCLUSIVE, 0, 0 },
+    { "lock", "?layout=redisson&form=lock", DIBS_EXCLUSIVE, 0, 0 },
+    { "fair", "?layout=redisson&form=fair", DIBS_EXCLUSIVE, 0, 0 },
+    { "fenced", "?layout=redisson&form=fenced", DIBS_EXCLUSIVE, 0, 0 },
+    { "read", "?layout=redisson&form=rw", DIBS_SHARED, 0, 0 },
+    { "write", "?layout=redisson&form=rw", DIBS_EXCLUSIVE, 0, 0 },
 };
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* the URL has parameters already */
+static const struct kind zookeeper_kinds[KINDS_MAX] = {
+    { "mutex", "", DIBS_EXCLUSIVE, 0, 0 },
+    { "read", "&form=rw", DIBS_SHARED, 0, 0 },
+    { "write", "&form=rw", DIBS_EXCLUSIVE, 0, 0 },
+    { "latch", "", DIBS_EXCLUSIVE, 0, DIBS_ELECTION },
+    { "sem1", "", DIBS_PERMITS, 1, 0 },
+    { "sem2", "", DIBS_PERMITS, 2, 0 },
+};
 
 struct held_name {
     char name[NAME_SIZE];
@@ -46,7 +58,8 @@ struct actor {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char base_url[256];
-static dibs *clients[KINDS]; /* opened when first needed, under the mutex */
+static const struct kind *kinds = redis_kinds;
+static dibs *clients[KINDS_MAX]; /* opened when first needed, under the mutex */
 
 static void
 say(const struct actor *actor, const char *text)
@@ -62,7 +75,7 @@ say(const struct actor *actor, const char *text)
 static const struct kind *
 kind_of(const char *name)
 {
-    for (size_t i = 0; i < KINDS; i++) {
+    for (size_t i = 0; i < KINDS_MAX && kinds[i].name != NULL; i++) {
         if (strcmp(kinds[i].name, name) == 0) {
             return &kinds[i];
         }
@@ -99,9 +112,11 @@ take(dibs_hold **out, const struct actor *actor, const struct kind *kind,
     dibs_request request = DIBS_REQUEST_INIT;
     request.name = name;
     request.owner = owner;
+    request.note = owner;
     request.mode = kind->mode;
+    request.limit = kind->limit;
     request.lease_ms = (uint32_t)(lease_ms == 0 ? KEPT_MS : lease_ms);
-    request.flags = lease_ms == 0 ? 0 : DIBS_NO_RENEW;
+    request.flags = kind->flags | (lease_ms == 0 ? 0 : DIBS_NO_RENEW);
     request.wait_ms = wait_ms == 0              ? DIBS_WAIT_NONE
                       : wait_ms == WAIT_FOREVER ? DIBS_WAIT_FOREVER
                                                 : wait_ms;
@@ -187,6 +202,31 @@ obey_downgrade(struct actor *actor, const char *name)
     }
 }
 
+static void
+obey_leader(struct actor *actor, const char *name)
+{
+    dibs_error err = { 0 };
+    dibs_report *report = NULL;
+    dibs *client = client_of(kind_of("latch"), &err);
+    if (client == NULL || dibs_inspect(&report, client, name, &err) != DIBS_OK) {
+        say_error(actor, &err);
+        return;
+    }
+    char text[ANSWER_MAX];
+    snprintf(text, sizeof(text), "leader %.200s",
+             report->holder_count > 0 ? report->holders[0].note : "(nobody)");
+    dibs_report_free(report);
+    say(actor, text);
+}
+
+static void
+obey_open(struct actor *actor, const char *url)
+{
+    snprintf(base_url, sizeof(base_url), "%s", url);
+    kinds = strncmp(url, "zk:", 3) == 0 ? zookeeper_kinds : redis_kinds;
+    say(actor, "ok");
+}
+
 static int
 add_one(const char *path)
 {
@@ -226,8 +266,7 @@ static void
 obey(struct actor *actor, const char *verb, char **args)
 {
     if (strcmp(verb, "open") == 0) {
-        snprintf(base_url, sizeof(base_url), "%s", args[0]);
-        say(actor, "ok");
+        obey_open(actor, args[0]);
     } else if (strcmp(verb, "lock") == 0) {
         obey_lock(actor, kind_of(args[0]), args[1], args[2], args[3]);
     } else if (strcmp(verb, "unlock") == 0) {
@@ -236,6 +275,8 @@ obey(struct actor *actor, const char *verb, char **args)
         say(actor, dibs_held(find(actor, args[1])->hold) ? "yes" : "no");
     } else if (strcmp(verb, "downgrade") == 0) {
         obey_downgrade(actor, args[0]);
+    } else if (strcmp(verb, "leader") == 0) {
+        obey_leader(actor, args[0]);
     } else if (strcmp(verb, "count") == 0) {
         obey_count(actor, kind_of(args[0]), args[1], args[2], args[3]);
     } else {

@@ -10,12 +10,17 @@
 
 #define PATH_SIZE 1024
 
-const struct program program_dibs = { "dibs", "dibs", 1, 1, 1 };
+const struct program program_dibs = { "dibs", "dibs", 1, 1, 1, 1, 1 };
 
 static const struct program incumbents[] = {
-    { "redisson", "Redisson", 1, 1, 1 },      { "python", "redis-py", 0, 0, 1 },
-    { "oldpython", "redis-py 2.9", 0, 0, 0 }, { "node", "node-redlock 4", 0, 0, 1 },
-    { "node5", "node-redlock 5", 0, 0, 1 },   { "go", "redsync", 0, 0, 1 },
+    { "redisson", "Redisson", 1, 1, 1, 1, 0 },
+    { "python", "redis-py", 0, 0, 1, 0, 0 },
+    { "oldpython", "redis-py 2.9", 0, 0, 0, 0, 0 },
+    { "node", "node-redlock 4", 0, 0, 1, 0, 0 },
+    { "node5", "node-redlock 5", 0, 0, 1, 0, 0 },
+    { "go", "redsync", 0, 0, 1, 0, 0 },
+    { "curator", "Curator", 1, 1, 1, 1, 1 },
+    { "kazoo", "kazoo", 1, 1, 1, 0, 0 },
 };
 
 const struct program *
@@ -67,7 +72,7 @@ program_missing(const struct program *program)
 }
 
 static void
-run_redisson(const struct program *program)
+run_java(const struct program *program)
 {
     char classes[2 * PATH_SIZE + 16], path[PATH_SIZE];
     place(path, program, "");
@@ -87,6 +92,15 @@ run_python(const struct program *program)
     }
     /* the system's own interpreter: python3-redis belongs to it */
     execl("/usr/bin/python3", "python3", INTEROP_SOURCE "/python/peer.py", (char *)NULL);
+}
+
+static void
+run_kazoo(const struct program *program)
+{
+    char path[PATH_SIZE];
+    place(path, program, "");
+    setenv("PYTHONPATH", path, 1);
+    execl("/usr/bin/python3", "python3", INTEROP_SOURCE "/kazoo/peer.py", (char *)NULL);
 }
 
 static void
@@ -112,8 +126,10 @@ program_run(const struct program *program)
 {
     if (is(program, "dibs")) {
         execl("/proc/self/exe", "interop", "dibs", (char *)NULL);
-    } else if (is(program, "redisson")) {
-        run_redisson(program);
+    } else if (is(program, "redisson") || is(program, "curator")) {
+        run_java(program);
+    } else if (is(program, "kazoo")) {
+        run_kazoo(program);
     } else if (strstr(program->name, "python") != NULL) {
         run_python(program);
     } else if (is(program, "go")) {
