@@ -131,6 +131,43 @@ dibs *bench_open(const char *url);
 void bench_nap_ms(int ms);
 /* bench_scratch writes the path of a file in our folder. */
 void bench_scratch(char *out, size_t size, const char *file);
+/* bench_disk returns a folder of our own on a disk; made at first use, in the process that
+ * called bench_main, and removed at the end. */
+const char *bench_disk(void);
+
+/* ---------------------------------------------------------------- placements ---- */
+
+/* For engines with a server. The servers are on the first CPU, always. In X the clients
+ * are on the second, as if they were another machine: every message wakes an idle CPU. In S
+ * they are beside the servers, which shows what the software costs. */
+enum place { PLACE_X, PLACE_S, PLACES };
+extern const char *const place_names[PLACES];
+
+/* place_client pins the calling process, and the threads it starts from now on. */
+void place_client(int place);
+
+/* --------------------------------------------------------------------- turns ---- */
+
+/* What contestants that take turns gave: a value for each round of each run. */
+enum { TURNS_MAX = 16 };
+
+typedef struct turns {
+    int rounds; /* of a run */
+    series values[TURNS_MAX];
+} turns;
+
+void turns_add(turns *t, int who, double value);
+void turns_free(turns *t);
+/* turns_medians adds a value for each run to *out; turns_ratios does so with the median of
+ * the ratios inside the rounds. turns_typical is the median of the runs. */
+void turns_medians(series *out, const turns *t, int who);
+void turns_ratios(series *out, const turns *t, int who, int over);
+double turns_typical(const turns *t, int who);
+/* turns_figure and turns_ratio report them; a bar of 0 is none. */
+void turns_figure(const turns *t, int who, const char *id, const char *label,
+                  const char *unit, int kind, double bar);
+void turns_ratio(const turns *t, int who, int over, const char *id, const char *label,
+                 int kind, double bar);
 
 /* -------------------------------------------------------------------- panels ---- */
 

@@ -37,7 +37,7 @@ explain_usage(const bench_program *program)
     exit(2);
 }
 
-static char scratch_dir[200];
+static char scratch_dir[200], disk_dir[200];
 static pid_t scratch_owner;
 
 static int
@@ -53,8 +53,11 @@ remove_one(const char *path, const struct stat *status, int kind, struct FTW *wh
 static void
 remove_scratch(void)
 {
-    if (getpid() == scratch_owner)
-        nftw(scratch_dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (getpid() != scratch_owner)
+        return;
+    nftw(scratch_dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (disk_dir[0] != 0)
+        nftw(disk_dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* make_scratch prefers memory: a disk has no part in what is measured. */
@@ -72,6 +75,17 @@ make_scratch(void)
     atexit(remove_scratch);
     bench.dir = scratch_dir;
     snprintf(bench.url, sizeof bench.url, "local:%s", scratch_dir);
+}
+
+const char *
+bench_disk(void)
+{
+    if (disk_dir[0] != 0)
+        return disk_dir;
+    snprintf(disk_dir, sizeof disk_dir, "/var/tmp/dibs-bench-XXXXXX");
+    if (mkdtemp(disk_dir) == NULL)
+        bench_die("cannot make a folder in /var/tmp: %s", strerror(errno));
+    return disk_dir;
 }
 
 /* find_build looks where this program was built, one folder below the command and the

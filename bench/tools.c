@@ -102,6 +102,14 @@ bench_pin(int index)
         }
 }
 
+const char *const place_names[PLACES] = { "X", "S" };
+
+void
+place_client(int place)
+{
+    bench_pin(place == PLACE_X ? 1 : 0);
+}
+
 void *
 bench_shared(size_t size)
 {

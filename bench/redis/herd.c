@@ -24,23 +24,38 @@ static const char release[] =
     "if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 0 end "
     "redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') return 1";
 
-void
-herd_open(herd *h, const char *name)
+/* One who takes part, with its two connections. */
+typedef struct herd {
+    redisContext *link, *ear;
+    char name[64], channel[80], me[32];
+    char acquire_sha[41], release_sha[41];
+} herd;
+
+static void *
+herd_open(const void *name)
 {
+    herd *h = calloc(1, sizeof *h);
+
+    if (h == NULL)
+        bench_die("out of memory");
     h->link = server_connect(0);
     h->ear = server_connect(0);
-    snprintf(h->name, sizeof h->name, "%s", name);
-    snprintf(h->channel, sizeof h->channel, "channel:{%s}", name);
+    snprintf(h->name, sizeof h->name, "%s", (const char *)name);
+    snprintf(h->channel, sizeof h->channel, "channel:{%s}", h->name);
     snprintf(h->me, sizeof h->me, "%ld:1", (long)getpid());
     raw_load(h->link, acquire, h->acquire_sha);
     raw_load(h->link, release, h->release_sha);
+    return h;
 }
 
-void
-herd_close(herd *h)
+static void
+herd_close(void *state)
 {
+    herd *h = state;
+
     redisFree(h->link);
     redisFree(h->ear);
+    free(h);
 }
 
 /* -1: got it; else for how long somebody else has it */
@@ -88,9 +103,10 @@ listen_for(herd *h, long long left_ms)
         freeReplyObject(reply);
 }
 
-void
-herd_lock(herd *h)
+static void
+herd_lock(void *state)
 {
+    herd *h = state;
     long long left = try_lock(h);
 
     if (left < 0)
@@ -101,13 +117,20 @@ herd_lock(herd *h)
     tell_ear(h, "unsubscribe");
 }
 
-void
-herd_unlock(herd *h)
+static void
+herd_unlock(void *state)
 {
+    herd *h = state;
     const char *words[] = { "EVALSHA", h->release_sha, "2", h->name, h->channel, h->me };
     redisReply *reply = raw_ask(h->link, 6, words);
 
     if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1)
         bench_die("%s was not locked", h->name);
     freeReplyObject(reply);
+}
+
+crowd_lock
+herd_in_crowd(const char *name)
+{
+    return (crowd_lock){ herd_open, herd_lock, herd_unlock, herd_close, name };
 }

@@ -3,18 +3,10 @@
 #ifndef DIBS_BENCH_HERD_H
 #define DIBS_BENCH_HERD_H
 
+#include "../crowd.h"
 #include "redis.h"
 
-/* One who takes part, with its two connections. */
-typedef struct herd {
-    redisContext *link, *ear;
-    char name[64], channel[80], me[32];
-    char acquire_sha[41], release_sha[41];
-} herd;
-
-void herd_open(herd *h, const char *name);
-void herd_close(herd *h);
-void herd_lock(herd *h);
-void herd_unlock(herd *h);
+/* herd_in_crowd is that lock under this name, for processes that fight for it. */
+crowd_lock herd_in_crowd(const char *name);
 
 #endif /* DIBS_BENCH_HERD_H */

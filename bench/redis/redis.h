@@ -2,10 +2,6 @@
 /*
  * What the benchmarks of redis: and redlock: share: servers of our own, and what people
  * would write by hand with hiredis. ../bench.h has the rules.
- *
- * Placements: the servers are on the first CPU, always. In X the clients are on the
- * second, as if they were another machine: every message wakes an idle CPU. In S they are
- * beside the servers, which shows what the software costs.
  */
 #ifndef DIBS_BENCH_REDIS_H
 #define DIBS_BENCH_REDIS_H
@@ -13,12 +9,7 @@
 #include <hiredis/hiredis.h>
 
 #include "../bench.h"
-
-enum place { PLACE_X, PLACE_S, PLACES };
-extern const char *const place_names[PLACES];
-
-/* place_client pins the calling process, and the threads it starts from now on. */
-void place_client(int place);
+#include "../peers.h"
 
 /* ------------------------------------------------------------------- servers ---- */
 
@@ -59,18 +50,9 @@ void raw_unlock(raw *r, const char *name);
 
 /* --------------------------------------------------------------------- peers ---- */
 
-/* A lock library of another language, in a process that does pairs when it is told to. */
-typedef struct peer {
-    const char *id, *label;
-    pid_t pid;
-    int orders, answers;
-} peer;
-
-/* peers_start starts those that are there, on the CPU of that placement, and says which
- * are not; peer_pairs returns the median of so many, in nanoseconds. */
-int peers_start(peer *out, int most, int place);
-double peer_pairs(peer *p, int count);
-void peers_stop(peer *peers, int count);
+/* redis_peers_start starts the lock libraries of other languages that are there: see
+ * ../peers.h. */
+int redis_peers_start(peer *out, int most, int place);
 
 /* ---------------------------------------------------------------- benchmarks ---- */
 

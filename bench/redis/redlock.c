@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../pairs.h"
 #include "redis.h"
 
-#define NAME "bench/redlock"
+#define NAME "bench/redlock/raw"
 enum { SERVERS = 5 };
 
 /* one command to all servers at once, then all replies */
@@ -41,10 +42,10 @@ ask_all(raw *links, int count, const char **words, int sha_at)
 }
 
 static double
-raw_pairs(raw *links, int count)
+pairs_by_hand(void *links, int count)
 {
-    const char *set[] = { "SET", NAME "/raw", "0123456789abcdef", "NX", "PX", "30000" };
-    const char *end[] = { "EVALSHA", NULL, "1", NAME "/raw", "0123456789abcdef" };
+    const char *set[] = { "SET", NAME, "0123456789abcdef", "NX", "PX", "30000" };
+    const char *end[] = { "EVALSHA", NULL, "1", NAME, "0123456789abcdef" };
     series took = { NULL, 0, 0 };
     double median;
 
@@ -60,26 +61,6 @@ raw_pairs(raw *links, int count)
     return median;
 }
 
-static double
-dibs_pairs(dibs *client, int count)
-{
-    series took = { NULL, 0, 0 };
-    double median;
-    dibs_error err;
-    dibs_hold *hold;
-
-    for (int i = 0; i < count; i++) {
-        double start = bench_now_ns();
-
-        bench_check(dibs_lock(&hold, client, NAME, &err), &err);
-        bench_check(dibs_unlock(hold, &err), &err);
-        series_add(&took, bench_now_ns() - start);
-    }
-    median = series_median(&took);
-    series_free(&took);
-    return median;
-}
-
 /* client commands per pair that one of the servers sees */
 static double
 commands_per_pair(dibs *client)
@@ -88,56 +69,33 @@ commands_per_pair(dibs *client)
     int pairs = bench_count(1000, 20);
     double before = server_calls(link, CLIENT_COMMANDS);
 
-    (void)dibs_pairs(client, pairs);
+    (void)pairs_of_dibs(client, pairs);
     before = server_calls(link, CLIENT_COMMANDS) - before;
     redisFree(link);
     return before / pairs;
 }
 
 static void
-report_place(int place, series *ours, series *theirs, series *ratios)
-{
-    char id[64], label[96];
-
-    snprintf(id, sizeof id, "redlock.%s.raw", place_names[place]);
-    snprintf(label, sizeof label, "%s, by hand, five at once", place_names[place]);
-    report_figure(id, label, "ns", theirs);
-    snprintf(id, sizeof id, "redlock.%s.dibs", place_names[place]);
-    snprintf(label, sizeof label, "%s, dibs redlock:", place_names[place]);
-    report_figure(id, label, "ns", ours);
-    snprintf(id, sizeof id, "redlock.%s.ratio", place_names[place]);
-    snprintf(label, sizeof label, "%s, dibs / by hand", place_names[place]);
-    report_figure(id, label, "x", ratios);
-    series_free(ours);
-    series_free(theirs);
-    series_free(ratios);
-}
-
-static void
 one_place(int place, const char *url, raw *links, series *commands)
 {
-    series ours = { NULL, 0, 0 }, theirs = { NULL, 0, 0 }, ratios = { NULL, 0, 0 };
-    dibs *client;
+    const pair_counts counts = { bench_count(200, 5), bench_count(20, 2),
+                                 bench_count(100, 5) };
+    pair_contestant list[] = {
+        { "raw", "by hand, five at once", 0, pairs_by_hand, links },
+        { "dibs", "dibs redlock:", 0, pairs_of_dibs, NULL },
+    };
+    turns t = { 0 };
+    char id[16];
 
     place_client(place);
-    client = bench_open(url);
-    (void)dibs_pairs(client, bench_count(200, 5));
-    for (int run = 0; run < bench.runs; run++) {
-        series our = { NULL, 0, 0 }, their = { NULL, 0, 0 }, ratio = { NULL, 0, 0 };
-
-        for (int round = 0; round < bench_count(20, 2); round++) {
-            series_add(&our, dibs_pairs(client, bench_count(100, 5)));
-            series_add(&their, raw_pairs(links, bench_count(100, 5)));
-            series_add(&ratio, our.values[round] / their.values[round]);
-        }
-        series_fold(&ours, &our);
-        series_fold(&theirs, &their);
-        series_fold(&ratios, &ratio);
-        if (place == PLACE_X)
-            series_add(commands, commands_per_pair(client));
-    }
-    report_place(place, &ours, &theirs, &ratios);
-    dibs_close(client);
+    list[1].arg = bench_open(url);
+    pairs_run(&t, list, 2, &counts);
+    snprintf(id, sizeof id, "redlock.%s", place_names[place]);
+    pairs_report(&t, list, 2, 0, id, place_names[place]);
+    turns_free(&t);
+    for (int run = 0; run < bench.runs && place == PLACE_X; run++)
+        series_add(commands, commands_per_pair(list[1].arg));
+    dibs_close(list[1].arg);
 }
 
 void

@@ -108,7 +108,7 @@ one_round(crowd *c, int who, int threads)
 }
 
 static void
-report_setting(int place, int setting, series *rates, series *ratios)
+report_setting(int place, int setting, const turns *rates)
 {
     int threads = settings[setting].threads;
     char id[64], label[96];
@@ -118,46 +118,28 @@ report_setting(int place, int setting, series *rates, series *ratios)
                  contestant_names[who]);
         snprintf(label, sizeof label, "%s, %d thread(s), %s: pairs", place_names[place],
                  threads, who == BY_HAND ? "a connection each" : contestant_names[who]);
-        report_figure(id, label, "/s", &rates[who]);
-        series_free(&rates[who]);
+        turns_figure(rates, who, id, label, "/s", BAR_AT_LEAST, 0);
     }
     for (int who = PLAIN; who < CONTESTANTS; who++) {
         snprintf(id, sizeof id, "threads.%s%d.%s.ratio", place_names[place], threads,
                  contestant_names[who]);
         snprintf(label, sizeof label, "%s, %d thread(s), %s / a connection each",
                  place_names[place], threads, contestant_names[who]);
-        if (who == PLAIN)
-            report_bar(id, label, "x", &ratios[who], BAR_AT_LEAST,
-                       settings[setting].bars[place]);
-        else
-            report_figure(id, label, "x", &ratios[who]);
-        series_free(&ratios[who]);
+        turns_ratio(rates, who, BY_HAND, id, label, BAR_AT_LEAST,
+                    who == PLAIN ? settings[setting].bars[place] : 0);
     }
 }
 
 static void
 one_setting(crowd *c, int place, int setting)
 {
-    series rates[CONTESTANTS] = { { NULL, 0, 0 } };
-    series ratios[CONTESTANTS] = { { NULL, 0, 0 } };
+    turns rates = { .rounds = bench_count(6, 1) };
 
-    for (int run = 0; run < bench.runs; run++) {
-        series rate[CONTESTANTS] = { { NULL, 0, 0 } };
-        series ratio[CONTESTANTS] = { { NULL, 0, 0 } };
-
-        for (int round = 0; round < bench_count(6, 1); round++)
-            for (int who = 0; who < CONTESTANTS; who++) {
-                series_add(&rate[who], one_round(c, who, settings[setting].threads));
-                series_add(&ratio[who],
-                           rate[who].values[round] / rate[BY_HAND].values[round]);
-            }
-        for (int who = 0; who < CONTESTANTS; who++) {
-            series_fold(&rates[who], &rate[who]);
-            series_fold(&ratios[who], &ratio[who]);
-        }
-    }
-    series_free(&ratios[BY_HAND]);
-    report_setting(place, setting, rates, ratios);
+    for (int round = 0; round < bench.runs * rates.rounds; round++)
+        for (int who = 0; who < CONTESTANTS; who++)
+            turns_add(&rates, who, one_round(c, who, settings[setting].threads));
+    report_setting(place, setting, &rates);
+    turns_free(&rates);
 }
 
 void

@@ -7,92 +7,44 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "../below.h"
 #include "redis.h"
 
-#include "core/error.h"
-#include "core/mem.h"
-#include "core/name.h"
-#include "core/sys.h"
-#include "core/url.h"
 #include "engine/redis/redis.h"
 
-#define NAME "bench/waiters"
-#define CALL_LIMIT (5000 * DIBS_MS)
-
-enum { SIZES = 4, LEAST = 10 };
-
-extern const dibs_engine dibs_engine_table;
-
-static const dibs_host host = {
-    .now = dibs__now,
-    .ring = dibs__bell_ring,
-    .sleep_until = dibs__sleep_until,
-    .fail = dibs__fail,
-    .alloc = dibs__alloc,
-    .free = dibs__free,
-    .random = dibs__random,
-    .param = dibs__url_param,
-    .param_ms = dibs__url_param_ms,
-};
+enum { SIZES = 4 };
 
 /* The queue as we know it: who comes next is `claims[first]`, in a ring. */
 typedef struct line {
-    dibs__url url;
-    dibs_session session;
-    struct redis redis;
+    below engine;
     dibs_claim *claims;
     int size, first;
-    uint64_t last_serial;
 } line;
 
 static void
 be(line *l, const dibs_claim *claim)
 {
-    snprintf(l->redis.session_hex, sizeof l->redis.session_hex, "%032llx",
+    struct redis *redis = l->engine.state;
+
+    snprintf(redis->session_hex, sizeof redis->session_hex, "%032llx",
              (unsigned long long)claim->serial);
 }
 
-static int
-attempt(line *l, dibs_claim *claim)
-{
-    dibs_error err;
-    int code;
-
-    be(l, claim);
-    claim->sent = dibs__now();
-    code = dibs_engine_table.attempt(&l->redis, claim, dibs__now() + CALL_LIMIT, &err);
-    if (code != DIBS_OK && code != DIBS_EBUSY)
-        bench_check(code, &err);
-    return code;
-}
-
 static void
-release(line *l, dibs_claim *claim)
+leave(line *l, dibs_claim *claim)
 {
-    dibs_error err;
-
     be(l, claim);
-    bench_check(
-        dibs_engine_table.release(&l->redis, claim, 0, dibs__now() + CALL_LIMIT, &err),
-        &err);
+    below_release(&l->engine, claim);
 }
 
 static void
 join(line *l, dibs_claim *claim)
 {
-    memset(claim, 0, sizeof *claim);
-    claim->name = NAME;
-    claim->name_len = sizeof NAME - 1;
-    claim->name_hash = dibs__hash(NAME, sizeof NAME - 1);
-    claim->mode = DIBS_EXCLUSIVE;
-    claim->permits = 1;
+    below_claim(&l->engine, claim);
     claim->lease_ms = 600000;
-    claim->serial = ++l->last_serial;
-    claim->note = "";
-    claim->bell = &claim->own_bell;
-    (void)attempt(l, claim);
+    be(l, claim);
+    (void)below_attempt(&l->engine, claim);
 }
 
 /* the holder leaves, which grants to the next one, and joins again at the end */
@@ -101,7 +53,7 @@ hand_over(line *l)
 {
     dibs_claim *holder = &l->claims[l->first];
 
-    release(l, holder);
+    leave(l, holder);
     join(l, holder);
     l->first = (l->first + 1) % l->size;
 }
@@ -110,18 +62,10 @@ static void
 open_line(line *l, int waiters)
 {
     char url[128];
-    dibs_error err;
 
-    memset(l, 0, sizeof *l);
     snprintf(url, sizeof url, "redis://127.0.0.1:%d?waiter=60s", server_port(0));
-    bench_check(dibs__url_parse(&l->url, url, &err), &err);
-    l->session.host = &host;
-    l->session.app = "bench";
-    l->session.keeper_bell = &l->session.own_keeper_bell;
-    l->session.caps = dibs_engine_table.caps;
-    bench_check(dibs_engine_table.open(&l->redis, &l->session, &l->url.parts,
-                                       dibs__now() + CALL_LIMIT, &err),
-                &err);
+    below_open(&l->engine, url, "bench/waiters");
+    l->first = 0;
     l->size = waiters + 1;
     l->claims = calloc((size_t)l->size, sizeof *l->claims);
     if (l->claims == NULL)
@@ -133,18 +77,10 @@ open_line(line *l, int waiters)
 static void
 close_line(line *l)
 {
-    dibs_error err;
-
-    for (int i = 0; i < l->size; i++) {
-        dibs_claim *claim = &l->claims[(l->first + i) % l->size];
-
-        be(l, claim);
-        (void)dibs_engine_table.release(&l->redis, claim, 0, dibs__now() + CALL_LIMIT,
-                                        &err);
-    }
+    for (int i = 0; i < l->size; i++)
+        leave(l, &l->claims[(l->first + i) % l->size]);
     free(l->claims);
-    dibs_engine_table.close(&l->redis, 0);
-    dibs__url_free(&l->url);
+    below_close(&l->engine);
 }
 
 /* one_size returns microseconds of the server per hand-over */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dibs_bench_zookeeper: how fast `zookeeper:` is, beside the bare client library, Curator
+ * and kazoo. Starts its own servers. `bench/run zookeeper` builds and runs it;
+ * docs/speed.md explains the figures. Read next: zookeeper.h.
+ */
+#include <stdio.h>
+
+#include "zookeeper.h"
+
+static const bench_part parts[] = {
+    { "pair", zookeeper_pair },     { "handover", zookeeper_handover },
+    { "inside", zookeeper_inside }, { "waiters", zookeeper_waiters },
+    { "holds", zookeeper_holds },
+};
+
+static const comparison comparisons[] = {
+    { "lock + unlock, bare create + delete", "pair.disk.X.curator.ratio",
+      "pair.disk.X.curator", "pair.disk.X.floor", 1 },
+    { "lock + unlock, Curator", "pair.disk.X.speed", "pair.disk.X.curator",
+      "pair.disk.X." PEER_CURATOR, 1 },
+    { "… log in memory", "pair.memory.X.speed", "pair.memory.X.curator",
+      "pair.memory.X." PEER_CURATOR, 1 },
+    { "16 sessions on one name, Curator", "handover.disk.X.ratio",
+      "handover.disk.X.curator", "handover.disk.X." PEER_CURATOR, 0 },
+    { "… log in memory", "handover.memory.X.ratio", "handover.memory.X.curator",
+      "handover.memory.X." PEER_CURATOR, 0 },
+    { "… our herd", "handover.disk.X.herd", "handover.disk.X.curator",
+      "handover.disk.X.node", 0 },
+    { "16 threads on one name, no hand-over", "inside.disk.X.ratio", "inside.disk.X.with",
+      "inside.disk.X.without", 0 },
+};
+
+static int
+write_plots(const char *dir)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/speed-zookeeper.svg", dir);
+    return plot_ratios(path, "speed of dibs on zookeeper: as a multiple of other ways",
+                       "zookeeper: as a multiple of the other's speed (log scale, longer "
+                       "is faster)",
+                       comparisons, sizeof comparisons / sizeof comparisons[0]);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
+                                           write_plots };
+
+    return bench_main(argc, argv, &program);
+}
