@@ -82,6 +82,21 @@ fail_settings(const dibs_host *host, const char *what, const char *file, dibs_er
                       ssl_reason(reason, sizeof(reason)));
 }
 
+/* OpenSSL reads a certificate's extensions when they are first asked for. Threads will share
+ * these certificates: better before that. */
+static void
+read_authorities(SSL_CTX *settings)
+{
+    STACK_OF(X509_OBJECT) *all =
+        X509_STORE_get0_objects(SSL_CTX_get_cert_store(settings));
+    for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+        X509 *certificate = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+        if (certificate != NULL)
+            (void)X509_check_purpose(certificate, -1, 0);
+    }
+    ERR_clear_error();
+}
+
 static int
 load_trust(SSL_CTX *settings, const resp_tls_files *files, const dibs_host *host,
            dibs_error *err)
@@ -95,6 +110,7 @@ load_trust(SSL_CTX *settings, const resp_tls_files *files, const dibs_host *host
         return fail_settings(host, "cannot use the authorities in", files->ca, err);
     if (files->ca == NULL && SSL_CTX_set_default_verify_paths(settings) != 1)
         return fail_settings(host, "cannot use", "the system's authorities", err);
+    read_authorities(settings);
     return DIBS_OK;
 }
 

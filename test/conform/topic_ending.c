@@ -116,12 +116,12 @@ open_in_child(void)
 {
     dibs *client = NULL;
     dibs_hold *hold = NULL;
+    /* some engines need a thread to connect */
+    if (!threads_work_after_fork()) {
+        return 0;
+    }
     if (dibs_open(&client, stage.url, NULL, NULL) != DIBS_OK) {
         return 2;
-    }
-    if (!threads_work_after_fork()) {
-        dibs_close(client);
-        return 0;
     }
     int code = dibs_trylock(&hold, client, NAME, NULL);
     if (code != DIBS_EBUSY && !stage.fixture->one_process) {

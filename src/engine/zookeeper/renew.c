@@ -226,6 +226,25 @@ renew_with(struct renewal *renewal, size_t first, size_t n)
     flush(renewal);
 }
 
+/* What is not proved yet may be after a tick, by one more answer of a quorum. */
+static int
+await_evidence(const struct renewal *renewal, struct session *session, dibs_time until)
+{
+    const dibs_host *host = renewal->zk->host;
+    dibs_time later = host->now() + renewal->zk->tick_ms * DIBS_MS;
+    struct op check = { .kind = OP_CHECK, .path = "/", .version = -1 };
+    struct op op = { .kind = OP_MULTI, .parts = &check, .part_count = 1 };
+    if (later < renewal->deadline) {
+        host->sleep_until(later);
+        (void)dibs__zk_run(session, &op, 1, renewal->deadline, renewal->err);
+        dibs__zk_ops_free(&op, 1);
+    }
+    if (dibs__zk_safe_until(session) >= until)
+        return DIBS_OK;
+    return host->fail(renewal->err, DIBS_EUNKNOWN,
+                      "it is not certain that the session lives that long");
+}
+
 /* Its nodes are there; but does the session surely outlive the lease that is asked for? If
  * that has become longer, another session may. */
 static int
@@ -238,9 +257,7 @@ check_evidence(const struct renewal *renewal, dibs_claim *claim)
     if (!rc && (mine.flags & MINE_MOVING || dibs__zk_safe_until(session) < until))
         rc = dibs__zk_move(renewal->zk, claim, renewal->deadline, &session, renewal->err);
     if (!rc && dibs__zk_safe_until(session) < until)
-        rc =
-            renewal->zk->host->fail(renewal->err, DIBS_EUNKNOWN,
-                                    "it is not certain that the session lives that long");
+        rc = await_evidence(renewal, session, until);
     return rc ? rc : dibs__zk_lapse_move(renewal->zk, claim, until);
 }
 

@@ -513,7 +513,8 @@ idle(void)
     CHECK(getrusage(RUSAGE_SELF, &before) == 0);
     sleep_ms(3000);
     CHECK(getrusage(RUSAGE_SELF, &after) == 0);
-    CHECK_WITHIN(after.ru_nvcsw - before.ru_nvcsw, 0, 30);
+    /* a loop that is busy makes thousands; a sanitizer's own thread wakes now and then */
+    CHECK_WITHIN(after.ru_nvcsw - before.ru_nvcsw, 0, 120);
     dibs__zk_unwatch(&client.zk, claim);
     free(claim);
     tear_down();
