@@ -134,7 +134,8 @@ typedef struct dibs_options {
     uint32_t lease_ms;     /* lease of requests that name none; 0: 30 000 */
     uint32_t open_wait_ms; /* how long opening may take, connecting included; 0: 10 000 */
     uint32_t handover_max; /* grants passed on inside the process before the engine is
-                            * asked again; 0: 64. 1 = every grant comes from the engine */
+                            * asked again; 0: 256, or for how many the engine's tokens
+                            * have room. 1 = every grant comes from the engine */
     uint32_t handover_ms;  /* ... and for how long at most; 0: 10 */
     uint32_t drift_ppm;    /* clock rate error to be safe against; 0: 1000 */
     const char *app;       /* what people see in listings; NULL: the program's name */

@@ -13,7 +13,7 @@
 
 #define DEFAULT_LEASE_MS 30000
 #define DEFAULT_OPEN_WAIT_MS 10000
-#define DEFAULT_HANDOVER_MAX 64
+#define DEFAULT_HANDOVER_MAX 256
 #define DEFAULT_HANDOVER_MS 10
 #define DEFAULT_DRIFT_PPM 1000
 /* how often closing looks whether the last waiter has left */

@@ -18,7 +18,7 @@ enum mine_flag {
     MINE_GRANTED = 1u << 3,
     MINE_READER = 1u << 4, /* its node is a reader's */
     MINE_MOVING = 1u << 5, /* its nodes may be in another session already */
-    MINE_FLAG_BITS = 6     /* there is room: a token has the czxid in its upper 58 bits */
+    MINE_FLAG_BITS = 6     /* there is room: a token has the czxid in its upper 56 bits */
 };
 
 struct mine {

@@ -276,7 +276,7 @@ int dibs__zk_node_evict(struct zk *zk, const char *name, size_t name_len, size_t
                         dibs_time deadline, dibs_error *err);
 
 /* Tokens: the czxid of the node that holds, with room for hand-overs behind it. */
-#define TOKEN_ROOM 64
+#define TOKEN_ROOM 256
 static inline uint64_t
 token_of(int64_t czxid)
 {

@@ -87,7 +87,7 @@ check_written(dibs *client, const dibs_request *request, const char *form)
     snprintf(path, sizeof path, PLACE "/%s", name);
     CHECK_SAME(tree_stat_of(&raw, path, &stat), 0);
     CHECK(stat.owner != 0);
-    CHECK_SAME(dibs_token(hold), stat.czxid * 64);
+    CHECK_SAME(dibs_token(hold), stat.czxid * 256);
     char *data = tree_read(&raw, path, NULL);
     CHECK(data && strncmp(data, "a note\ndibs1 uuid=", 18) == 0);
     free(data);
