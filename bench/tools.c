@@ -3,6 +3,7 @@
  * The small tools of bench.h: clock, pinning, processes, series of values.
  */
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -206,18 +207,19 @@ compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* quantile sorts a copy: the order in which values came stays as it was */
+/* quantile sorts a copy: the order in which values came stays as it was. Between two values
+ * it lies in the middle. */
 static double
 quantile(const series *s, double q)
 {
     double *sorted = malloc((s->count + 1) * sizeof *sorted);
-    double value;
+    double at = q * (double)(s->count - 1), value;
 
     if (sorted == NULL || s->count == 0)
         bench_die("a figure without values");
     memcpy(sorted, s->values, s->count * sizeof *sorted);
     qsort(sorted, s->count, sizeof *sorted, compare_doubles);
-    value = sorted[(size_t)(q * (double)(s->count - 1) + 0.5)];
+    value = (sorted[(size_t)floor(at)] + sorted[(size_t)ceil(at)]) / 2;
     free(sorted);
     return value;
 }
