@@ -174,14 +174,24 @@ give_up_for_now(struct turn *turn)
     return DIBS_EBUSY;
 }
 
+int
+dibs__zk_take_back(struct turn *turn, ending_fn *end)
+{
+    int was_there;
+    int rc = end(turn, &was_there);
+    if (!rc)
+        turn->mine = (struct mine){ 0 };
+    return rc;
+}
+
 /* Core withdraws a claim after EBUSY and EUNKNOWN only. */
 static int
-finish(struct turn *turn, int rc, int (*take_back)(struct turn *turn))
+finish(struct turn *turn, int rc, ending_fn *end)
 {
     if (rc == TURN_AGAIN)
         rc = give_up_for_now(turn);
     if (rc != DIBS_OK && rc != DIBS_EBUSY && rc != DIBS_EUNKNOWN && is_anywhere(turn) &&
-        (rc == DIBS_EUNAVAIL || take_back(turn)))
+        (rc == DIBS_EUNAVAIL || dibs__zk_take_back(turn, end)))
         rc = DIBS_EUNKNOWN;
     if (rc != DIBS_EBUSY)
         dibs__zk_unwatch(turn->zk, turn->claim);
@@ -191,15 +201,15 @@ finish(struct turn *turn, int rc, int (*take_back)(struct turn *turn))
 
 /* A grant is worth nothing if its end cannot be seen to. */
 static int
-write_down(struct turn *turn, int (*take_back)(struct turn *turn))
+write_down(struct turn *turn, ending_fn *end)
 {
     int rc = dibs__zk_lapse_add(turn->zk, turn->claim);
-    return rc ? finish(turn, rc, take_back) : DIBS_OK;
+    return rc ? finish(turn, rc, end) : DIBS_OK;
 }
 
 int
 dibs__zk_rounds(struct zk *zk, dibs_claim *claim, int (*round)(struct turn *turn),
-                int (*take_back)(struct turn *turn), dibs_time deadline, dibs_error *err)
+                ending_fn *end, dibs_time deadline, dibs_error *err)
 {
     struct turn turn;
     dibs__zk_unwatch(zk, claim);
@@ -212,8 +222,8 @@ dibs__zk_rounds(struct zk *zk, dibs_claim *claim, int (*round)(struct turn *turn
         if (!rc)
             rc = round(&turn);
     }
-    rc = finish(&turn, rc, take_back);
-    return rc ? rc : write_down(&turn, take_back);
+    rc = finish(&turn, rc, end);
+    return rc ? rc : write_down(&turn, end);
 }
 
 /* ---- answers ---- */

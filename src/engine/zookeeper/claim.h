@@ -55,12 +55,15 @@ struct turn {
  * paths of the claim's own nodes are not too long. */
 int dibs__zk_turn_begin(struct turn *turn, struct zk *zk, dibs_claim *claim, int opens,
                         dibs_time deadline, dibs_error *err);
+/* How a layout ends what there is of a claim: DIBS_OK if nothing is left. take_back does so,
+ * and then the turn knows of nothing. */
+typedef int ending_fn(struct turn *turn, int *was_there);
+int dibs__zk_take_back(struct turn *turn, ending_fn *end);
 /* rounds begins a turn, calls `round` until it says something else than TURN_AGAIN, and
  * makes a code of attempt of it. Nothing is left behind where core expects nothing: then
- * `take_back` is called, which says DIBS_OK if it is surely gone. */
+ * it is taken back by `end`. */
 int dibs__zk_rounds(struct zk *zk, dibs_claim *claim, int (*round)(struct turn *turn),
-                    int (*take_back)(struct turn *turn), dibs_time deadline,
-                    dibs_error *err);
+                    ending_fn *end, dibs_time deadline, dibs_error *err);
 
 /* run, and what it says of the session: after ELOST the claim has nothing any more, and the
  * code is TURN_AGAIN, as turn_lost says it. */

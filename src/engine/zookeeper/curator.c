@@ -177,16 +177,6 @@ end_it(struct turn *turn, int *was_there)
 }
 
 static int
-take_back(struct turn *turn)
-{
-    int was_there;
-    int rc = end_it(turn, &was_there);
-    if (!rc)
-        turn->mine = (struct mine){ 0 };
-    return rc;
-}
-
-static int
 release(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
     struct turn turn;
@@ -253,7 +243,7 @@ static int
 busy(struct turn *turn, const struct queue *queue, int before)
 {
     if (turn->claim->flags & DIBS_CLAIM_NOQUEUE)
-        return take_back(turn) ? DIBS_EUNKNOWN : DIBS_EBUSY;
+        return dibs__zk_take_back(turn, end_it) ? DIBS_EUNKNOWN : DIBS_EBUSY;
     return dibs__zk_wait_for(turn, &turn->lock, queue->items[before].node,
                              position_of(queue));
 }
@@ -364,7 +354,7 @@ curator_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error
         return dibs__zk_observe(zk, claim, deadline, err);
     if (claim->limit)
         return dibs__zk_permits_attempt(zk, claim, deadline, err);
-    return dibs__zk_rounds(zk, claim, one_round, take_back, deadline, err);
+    return dibs__zk_rounds(zk, claim, one_round, end_it, deadline, err);
 }
 
 /* An attempt that says EBUSY watches already. */

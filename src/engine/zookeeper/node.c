@@ -68,16 +68,6 @@ end_it(struct turn *turn, int *was_there)
 }
 
 static int
-take_back(struct turn *turn)
-{
-    int was_there;
-    int rc = end_it(turn, &was_there);
-    if (!rc)
-        turn->mine = (struct mine){ 0 };
-    return rc;
-}
-
-static int
 release(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
     struct turn turn;
@@ -195,7 +185,7 @@ node_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *e
         return DIBS_EUNSUPPORTED;
     if (dibs__zk_still_watching(zk, claim))
         return DIBS_EBUSY;
-    return dibs__zk_rounds(zk, claim, one_round, take_back, deadline, err);
+    return dibs__zk_rounds(zk, claim, one_round, end_it, deadline, err);
 }
 
 /* An attempt that says EBUSY watches already. */

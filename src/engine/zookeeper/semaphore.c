@@ -311,16 +311,6 @@ end_it(struct turn *turn, int *were_there)
     return rc;
 }
 
-static int
-take_back(struct turn *turn)
-{
-    int were_there;
-    int rc = end_it(turn, &were_there);
-    if (!rc)
-        turn->mine = (struct mine){ 0 };
-    return rc;
-}
-
 /* ---- judging ---- */
 
 /* others' nodes that are asked for the limit that their owners know */
@@ -429,7 +419,7 @@ wait_for_permits(struct turn *turn, const struct places *places, struct asking *
     if (rc)
         return rc;
     if (turn->claim->flags & DIBS_CLAIM_NOQUEUE)
-        return take_back(turn) ? DIBS_EUNKNOWN : DIBS_EBUSY;
+        return dibs__zk_take_back(turn, end_it) ? DIBS_EUNKNOWN : DIBS_EBUSY;
     turn->claim->position = 1;
     if (turn->armed)
         return DIBS_EBUSY;
@@ -465,7 +455,7 @@ not_first(struct turn *turn, const struct places *places, const struct queues *q
     if (rc)
         return rc;
     if (turn->claim->flags & DIBS_CLAIM_NOQUEUE)
-        return take_back(turn) ? DIBS_EUNKNOWN : DIBS_EBUSY;
+        return dibs__zk_take_back(turn, end_it) ? DIBS_EUNKNOWN : DIBS_EBUSY;
     return dibs__zk_wait_for(turn, &places->locks,
                              queues->locks.items[queues->locks.own - 1].node,
                              (uint32_t)queues->locks.own + 1);
@@ -663,7 +653,7 @@ int
 dibs__zk_permits_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline,
                          dibs_error *err)
 {
-    return dibs__zk_rounds(zk, claim, one_round, take_back, deadline, err);
+    return dibs__zk_rounds(zk, claim, one_round, end_it, deadline, err);
 }
 
 /* ---- release ---- */
