@@ -9,50 +9,51 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/name.h"
+#include "core/registry.h"
+#include "core/session.h"
 #include "core/sys.h"
 
 #define CALL_LIMIT (5000 * DIBS_MS)
 
 extern const dibs_engine dibs_engine_table;
 
-static const dibs_host host = {
-    .now = dibs__now,
-    .ring = dibs__bell_ring,
-    .sleep_until = dibs__sleep_until,
-    .fail = dibs__fail,
-    .alloc = dibs__alloc,
-    .free = dibs__free,
-    .random = dibs__random,
-    .param = dibs__url_param,
-    .param_ms = dibs__url_param_ms,
-};
+/* the table of the layout that the URL asks for, as the library finds it */
+static void
+choose_engine(below *b)
+{
+    static int is_known;
+    dibs_error err;
+
+    if (!is_known)
+        bench_check(dibs__registry_add(&dibs_engine_table, &err), &err);
+    is_known = 1;
+    bench_check(dibs__registry_find(&b->engine, b->url.parts.scheme,
+                                    dibs__url_param(&b->url.parts, "layout"), &err),
+                &err);
+}
 
 void
 below_open(below *b, const char *url, const char *name)
 {
-    uint64_t id[2] = { dibs__random(), dibs__random() };
     dibs_error err;
 
     memset(b, 0, sizeof *b);
     bench_check(dibs__url_parse(&b->url, url, &err), &err);
     b->name = name;
-    b->session.host = &host;
-    memcpy(b->session.id, id, sizeof id);
-    b->session.app = "bench";
-    b->session.keeper_bell = &b->session.own_keeper_bell;
-    b->session.caps = dibs_engine_table.caps;
-    b->state = calloc(1, dibs_engine_table.state_size);
+    choose_engine(b);
+    dibs__session_init(&b->session, b->engine, "bench");
+    b->state = calloc(1, b->engine->state_size);
     if (b->state == NULL)
         bench_die("out of memory");
-    bench_check(dibs_engine_table.open(b->state, &b->session, &b->url.parts,
-                                       dibs__now() + CALL_LIMIT, &err),
+    bench_check(b->engine->open(b->state, &b->session, &b->url.parts,
+                                dibs__now() + CALL_LIMIT, &err),
                 &err);
 }
 
 void
 below_close(below *b)
 {
-    dibs_engine_table.close(b->state, 0);
+    b->engine->close(b->state, 0);
     free(b->state);
     dibs__url_free(&b->url);
 }
@@ -80,7 +81,7 @@ below_attempt(below *b, dibs_claim *claim)
 
     claim->sent = dibs__now();
     claim->seen = dibs_bell_seen(claim->bell);
-    code = dibs_engine_table.attempt(b->state, claim, dibs__now() + CALL_LIMIT, &err);
+    code = b->engine->attempt(b->state, claim, dibs__now() + CALL_LIMIT, &err);
     if (code != DIBS_OK && code != DIBS_EBUSY)
         bench_check(code, &err);
     return code;
@@ -91,16 +92,14 @@ below_watch(below *b, dibs_claim *claim)
 {
     dibs_error err;
 
-    bench_check(dibs_engine_table.watch(b->state, claim, dibs__now() + CALL_LIMIT, &err),
-                &err);
+    bench_check(b->engine->watch(b->state, claim, dibs__now() + CALL_LIMIT, &err), &err);
 }
 
 void
 below_release(below *b, dibs_claim *claim)
 {
     dibs_error err;
-    int code =
-        dibs_engine_table.release(b->state, claim, 0, dibs__now() + CALL_LIMIT, &err);
+    int code = b->engine->release(b->state, claim, 0, dibs__now() + CALL_LIMIT, &err);
 
     if (code != DIBS_ENOTHELD)
         bench_check(code, &err);

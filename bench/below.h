@@ -11,6 +11,7 @@
 #include <dibs/engine.h>
 
 typedef struct below {
+    const dibs_engine *engine;
     dibs__url url;
     dibs_session session;
     void *state;

@@ -181,8 +181,9 @@ enum dibs_cap {
     DIBS_CAP_LINGER = 1u << 9,   /* release after a delay */
     DIBS_CAP_WAKE = 1u << 10,    /* waits without polling */
     DIBS_CAP_DIRECT = 1u << 11,  /* as cheap as memory: threads queue at the engine */
-    DIBS_CAP_DETAIL = 1u << 12 /* inspect also tells who waits, in order, and of each its
-                                  * host, pid, note and token; leaders can be observed */
+    DIBS_CAP_DETAIL = 1u << 12, /* inspect also tells who waits, in order, and of each its
+                                  * host, pid, note and token */
+    DIBS_CAP_OBSERVE = 1u << 13 /* dibs_observe: who leads */
 };
 DIBS_API uint32_t dibs_caps(const dibs *client);
 

@@ -27,7 +27,7 @@ be(line *l, const dibs_claim *claim)
 {
     struct redis *redis = l->engine.state;
 
-    snprintf(redis->session_hex, sizeof redis->session_hex, "%032llx",
+    snprintf(redis->session->id_hex, sizeof redis->session->id_hex, "%032llx",
              (unsigned long long)claim->serial);
 }
 

@@ -31,7 +31,7 @@
 
 #include <stdatomic.h>
 
-#define DIBS_ENGINE_ABI 1
+#define DIBS_ENGINE_ABI 2
 
 /* Boot time (it counts suspend) in nanoseconds. Never mixed with a wall clock. */
 typedef int64_t dibs_time;
@@ -135,6 +135,15 @@ typedef struct dibs_host {
     const char *(*param)(const dibs_url_parts *url, const char *name);
     int (*param_ms)(int64_t *ms, const dibs_url_parts *url, const char *name,
                     dibs_error *err);
+    /* param_number wants a whole number within bounds, param_choice one of `choices`
+     * (NULL-terminated) and tells its index, param_yes "yes" or "no". All leave *out alone
+     * if the parameter is absent, or fail with DIBS_ECONFIG and say what may stand there. */
+    int (*param_number)(unsigned *out, const dibs_url_parts *url, const char *name,
+                        unsigned least, unsigned most, dibs_error *err);
+    int (*param_choice)(int *out, const dibs_url_parts *url, const char *name,
+                        const char *const *choices, dibs_error *err);
+    int (*param_yes)(int *out, const dibs_url_parts *url, const char *name,
+                     dibs_error *err);
     /* advance_clock moves `now` forward for the whole process; for mock: only. */
     void (*advance_clock)(int64_t ms);
 } dibs_host;
@@ -142,8 +151,13 @@ typedef struct dibs_host {
 /* The client, as its engine sees it. */
 typedef struct dibs_session {
     const dibs_host *host;
-    uint8_t id[16];  /* random, one per client */
-    const char *app; /* what people see in listings */
+    const struct dibs_engine *engine; /* the table that serves it: that of its layout */
+    uint8_t id[16];                   /* random, one per client */
+    char id_hex[33];                  /* the same, for stores that keep text */
+    /* what people see in listings: the program, the machine, the process */
+    const char *app;
+    char machine[65];
+    int64_t pid;
     /* caps starts as the table's; open may take bits away that this URL does not have. */
     uint32_t caps;
     /* The keeper sleeps here. An engine that learns of a loss by itself rings it, or points
@@ -178,10 +192,15 @@ typedef struct dibs_engine {
     uint32_t abi;               /* DIBS_ENGINE_ABI */
     const char *name;           /* "local"; also the module's file name */
     const char *const *schemes; /* NULL-terminated: "local" */
-    const char *const *params;  /* NULL-terminated: what may stand behind '?' */
-    uint32_t caps;              /* enum dibs_cap: the most that it can do */
-    uint32_t min_lease_ms;      /* shorter leases are refused; 0: any */
-    size_t state_size;          /* core allocates the state, zeroed */
+    /* A layout is a way to write locks down in the same store: a table of its own, with the
+     * same name and schemes. `layouts` lists them all (NULL-terminated); the exported table
+     * is the first, and the default. `?layout=` chooses another. NULL: there is one way. */
+    const char *layout;
+    const struct dibs_engine *const *layouts;
+    const char *const *params; /* NULL-terminated: what may stand behind '?' */
+    uint32_t caps;             /* enum dibs_cap: the most that it can do */
+    uint32_t min_lease_ms;     /* shorter leases are refused; 0: any */
+    size_t state_size;         /* core allocates the state, zeroed */
 
     /* open connects. Must. May block. Core calls nothing after a failure: clean up.
      * DIBS_OK, ECONFIG, EUNAVAIL, ETIMEDOUT, EDENIED, ECORRUPT, EUNSUPPORTED, ENOMEM. */
@@ -201,9 +220,9 @@ typedef struct dibs_engine {
      *   DIBS_EUNKNOWN: the reply was lost; core asks again, or releases.
      *   DIBS_EUNAVAIL: surely not sent; core retries until the caller's time is up.
      *   Final: EMISMATCH, EDENIED, EUNSUPPORTED, ENOMEM, ECORRUPT, EINVAL.
-     * A DIBS_OBSERVE claim (DIBS_CAP_DETAIL) takes nothing: it is "granted" as soon as the newest holder's
-     * token (0: nobody holds) is not claim->token, and then claim->token is set to it;
-     * after that the same claim is used again. */
+     * A DIBS_OBSERVE claim (DIBS_CAP_OBSERVE) takes nothing: it is "granted" as soon as the
+     * newest holder's token (0: nobody holds) is not claim->token, and then claim->token is
+     * set to it; after that the same claim is used again. */
     int (*attempt)(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err);
 
     /* watch sees to it that claim->bell rings when another attempt is worth while. May
@@ -234,7 +253,8 @@ typedef struct dibs_engine {
 
     /* list reports every lock in use; inspect one, and nothing if it is not in use. Must
      * with DIBS_CAP_INSPECT. Without DIBS_CAP_DETAIL they say what the backend shows, and
-     * leave unknown fields 0, -1 or "". DIBS_OK, EUNAVAIL, EDENIED, ECORRUPT, or what the sink said. */
+     * leave unknown fields 0, -1 or "". DIBS_OK, EUNAVAIL, EDENIED, ECORRUPT, or what the
+     * sink said. */
     int (*list)(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err);
     int (*inspect)(void *state, const char *name, size_t name_len, uint64_t name_hash,
                    dibs_sink *sink, dibs_time deadline, dibs_error *err);
@@ -252,7 +272,7 @@ typedef struct dibs_engine {
     int (*cell_swap)(void *state, const dibs_cell_key *key, uint64_t version,
                      const void *value, size_t len, uint64_t *new_version,
                      dibs_time deadline, dibs_error *err);
-    /* abi 1 ends here; the table grows at its end only */
+    /* abi 2 ends here; the table grows at its end only */
 } dibs_engine;
 
 /* A module `dibs-engine-NAME.so` exports its table under this one name. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/registry.h"
+#include "core/session.h"
 
 #define DEFAULT_LEASE_MS 30000
 #define DEFAULT_OPEN_WAIT_MS 10000
@@ -18,19 +19,6 @@
 #define DEFAULT_DRIFT_PPM 1000
 /* how often closing looks whether the last waiter has left */
 #define LEAVE_PAUSE DIBS_MS
-
-static const dibs_host host = {
-    .now = dibs__now,
-    .ring = dibs__bell_ring,
-    .sleep_until = dibs__sleep_until,
-    .fail = dibs__fail,
-    .alloc = dibs__alloc,
-    .free = dibs__free,
-    .random = dibs__random,
-    .param = dibs__url_param,
-    .param_ms = dibs__url_param_ms,
-    .advance_clock = dibs__clock_advance,
-};
 
 /* ---- opening ---- */
 
@@ -52,26 +40,15 @@ fill_options(dibs_options *to, const dibs_options *from)
 #undef DEFAULT
 }
 
-static void
-init_session(dibs *client)
-{
-    dibs_session *session = &client->session;
-    uint64_t id[2] = { dibs__random(), dibs__random() };
-    memcpy(session->id, id, sizeof session->id);
-    session->host = &host;
-    session->app = client->app;
-    session->caps = client->engine->caps;
-    session->keeper_bell = &session->own_keeper_bell;
-}
-
 static int
 find_engine(dibs *client, const char *url, dibs_error *err)
 {
     int rc = dibs__url_parse(&client->url, url, err);
     if (!rc)
-        rc = dibs__registry_find(&client->engine, client->url.parts.scheme, err);
+        rc = dibs__registry_find(&client->engine, client->url.parts.scheme,
+                                 dibs__url_param(&client->url.parts, "layout"), err);
     if (!rc)
-        rc = dibs__url_check_params(&client->url, client->engine->params, err);
+        rc = dibs__url_check_params(&client->url, client->engine, err);
     if (!rc)
         rc = dibs__url_password_from_file(&client->url, err);
     return rc;
@@ -91,7 +68,7 @@ open_client(dibs *client, const char *url, const dibs_options *options, dibs_err
         rc = find_engine(client, url, err);
     if (rc)
         return rc;
-    init_session(client);
+    dibs__session_init(&client->session, client->engine, client->app);
     client->state =
         dibs__alloc(client->engine->state_size ? client->engine->state_size : 1);
     if (!client->state)

@@ -116,7 +116,7 @@ dibs_observe(dibs *client, const char *name,
         rc = dibs__fail(err, DIBS_EINVAL, "changed is NULL");
     if (!rc && wait_ms < DIBS_WAIT_NONE)
         rc = dibs__fail(err, DIBS_EINVAL, "wait_ms is negative");
-    if (!rc && !dibs__has(client, DIBS_CAP_DETAIL))
+    if (!rc && !dibs__has(client, DIBS_CAP_OBSERVE))
         rc = dibs__fail(err, DIBS_EUNSUPPORTED, "engine %s cannot tell who leads",
                         client->engine->name);
     if (rc)

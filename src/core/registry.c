@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/sys.h"
 
-#define ENGINES_MAX 16
+#define ENGINES_MAX 64 /* with their layouts */
 
 extern const dibs_engine dibs__engine_local;
 
@@ -32,8 +32,12 @@ static const struct {
     { "redis+cluster", "redis" },
     { "redlock", "redlock" },
     { "zk", "zookeeper" },
+    { "zookeeper", "zookeeper" },
+    { "zks", "zookeeper" },
     { "etcd", "etcd" },
+    { "etcds", "etcd" },
     { "consul", "consul" },
+    { "consuls", "consul" },
     { "postgres", "postgres" },
     { "postgresql", "postgres" },
     { "mysql", "mysql" },
@@ -154,20 +158,30 @@ missing_slot(const dibs_engine *engine)
     return NULL;
 }
 
+static int
+serves(const dibs_engine *engine, const char *scheme)
+{
+    const char *const *at = engine->schemes;
+    while (*at && strcmp(*at, scheme) != 0)
+        at++;
+    return *at != NULL;
+}
+
+/* layout NULL: the default, which was added first */
 static const dibs_engine *
-find_locked(const char *scheme)
+find_locked(const char *scheme, const char *layout)
 {
     for (size_t i = 0; i < engine_count; i++) {
-        for (const char *const *at = engines[i].schemes; *at; at++) {
-            if (strcmp(*at, scheme) == 0)
-                return &engines[i];
-        }
+        const char *found = engines[i].layout;
+        if (serves(&engines[i], scheme) &&
+            (!layout || (found && strcmp(found, layout) == 0)))
+            return &engines[i];
     }
     return NULL;
 }
 
 static int
-add_locked(const dibs_engine *engine, dibs_error *err)
+check(const dibs_engine *engine, dibs_error *err)
 {
     if (engine->abi != DIBS_ENGINE_ABI)
         return dibs__fail(err, DIBS_ECONFIG,
@@ -178,15 +192,40 @@ add_locked(const dibs_engine *engine, dibs_error *err)
     if (missing)
         return dibs__fail(err, DIBS_ECONFIG, "engine %s lacks '%s'",
                           engine->name ? engine->name : "?", missing);
+    return DIBS_OK;
+}
+
+static void
+append_locked(const dibs_engine *engine, const dibs_engine *const *layouts)
+{
+    dibs_engine *copy = &engines[engine_count++];
+    *copy = *engine;
+    copy->layouts = layouts;
+    fill_defaults(copy);
+}
+
+static int
+add_locked(const dibs_engine *engine, dibs_error *err)
+{
+    const dibs_engine *const alone[] = { engine, NULL };
+    const dibs_engine *const *all;
+    size_t count = 0;
+    int rc = check(engine, err);
+    if (rc)
+        return rc;
     for (const char *const *at = engine->schemes; *at; at++) {
-        if (find_locked(*at))
+        if (find_locked(*at, NULL))
             return dibs__fail(err, DIBS_ECONFIG, "scheme '%s' is served already", *at);
     }
-    if (engine_count == ENGINES_MAX)
-        return dibs__fail(err, DIBS_ECONFIG, "more than %d engines", ENGINES_MAX);
-    engines[engine_count] = *engine;
-    fill_defaults(&engines[engine_count]);
-    engine_count++;
+    for (all = engine->layouts ? engine->layouts : alone; !rc && all[count]; count++)
+        rc = check(all[count], err);
+    if (rc)
+        return rc;
+    if (engine_count + count > ENGINES_MAX)
+        return dibs__fail(err, DIBS_ECONFIG, "more than %d engines and layouts",
+                          ENGINES_MAX);
+    for (size_t i = 0; i < count; i++)
+        append_locked(all[i], engine->layouts);
     return DIBS_OK;
 }
 
@@ -262,19 +301,34 @@ bring_in_locked(const char *scheme, dibs_error *err)
     return is_loaded_locked(home) ? DIBS_OK : load_locked(home, err);
 }
 
+static int
+no_layout(const dibs_engine *engine, const char *layout, dibs_error *err)
+{
+    char all[128] = "";
+    for (const dibs_engine *const *at = engine->layouts; at && *at; at++) {
+        size_t used = strlen(all);
+        (void)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "",
+                       (*at)->layout);
+    }
+    return dibs__fail(err, DIBS_ECONFIG, "layout=%.64s: engine %s has %s", layout,
+                      engine->name, *all ? all : "only one way, and no layouts");
+}
+
 int
-dibs__registry_find(const dibs_engine **out, const char *scheme, dibs_error *err)
+dibs__registry_find(const dibs_engine **out, const char *scheme, const char *layout,
+                    dibs_error *err)
 {
     int rc = DIBS_OK;
     dibs__mutex_lock(&registry_mutex);
-    const dibs_engine *found = find_locked(scheme);
-    if (!found) {
+    if (!find_locked(scheme, NULL))
         rc = bring_in_locked(scheme, err);
-        found = find_locked(scheme);
-    }
-    if (!rc && !found)
+    const dibs_engine *any = find_locked(scheme, NULL);
+    const dibs_engine *found = find_locked(scheme, layout);
+    if (!rc && !any)
         rc = dibs__fail(err, DIBS_ECONFIG, "the installed engine does not serve '%s:'",
                         scheme);
+    else if (!rc && !found)
+        rc = no_layout(any, layout, err);
     if (!rc)
         *out = found;
     dibs__mutex_unlock(&registry_mutex);

@@ -250,25 +250,56 @@ dibs__url_password_from_file(dibs__url *url, dibs_error *err)
     return DIBS_OK;
 }
 
-int
-dibs__url_check_params(const dibs__url *url, const char *const *known, dibs_error *err)
+static int
+is_in(const char *const *list, const char *name)
 {
+    while (*list && strcmp(*list, name) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* "a, b, c" */
+static const char *
+listed(char *out, size_t size, const char *const *list)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (; *list && used < size; list++)
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", *list);
+    return out;
+}
+
+/* the layout that has the parameter which this one lacks; NULL: none */
+static const char *
+layout_with(const dibs_engine *engine, const char *param)
+{
+    const dibs_engine *const *at = engine->layouts;
+    for (; at && *at; at++) {
+        if (is_in((*at)->params, param))
+            return (*at)->layout;
+    }
+    return NULL;
+}
+
+int
+dibs__url_check_params(const dibs__url *url, const dibs_engine *engine, dibs_error *err)
+{
+    char name[SHOWN_MAX], known[256];
     for (size_t i = 0; i < url->parts.param_count; i++) {
-        const char *const *at = known;
-        while (*at && strcmp(*at, url->names[i]) != 0)
-            at++;
-        if (*at)
+        const char *param = url->names[i];
+        if (is_in(engine->params, param) ||
+            (engine->layout && strcmp(param, "layout") == 0))
             continue;
-        char list[256] = "";
-        for (at = known; *at; at++) {
-            size_t used = strlen(list);
-            (void)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
-                           *at);
-        }
-        char name[SHOWN_MAX];
+        const char *other = layout_with(engine, param);
+        if (other)
+            return dibs__fail(err, DIBS_ECONFIG,
+                              "%s= belongs to layout=%s, and this is %s", param, other,
+                              engine->layout);
+        (void)listed(known, sizeof known, engine->params);
         return dibs__fail(err, DIBS_ECONFIG,
                           "unknown parameter '%s' in the URL; known: %s",
-                          shown(name, url->names[i]), *list ? list : "none");
+                          shown(name, param), *known ? known : "none");
     }
     return DIBS_OK;
 }
@@ -295,4 +326,50 @@ dibs__url_param_ms(int64_t *ms, const dibs_url_parts *url, const char *name,
                       "parameter '%s' is '%s': a duration like 30s, 250ms or 1m30s was "
                       "expected",
                       name, shown(value, text));
+}
+
+int
+dibs__url_param_number(unsigned *out, const dibs_url_parts *url, const char *name,
+                       unsigned least, unsigned most, dibs_error *err)
+{
+    const char *text = dibs__url_param(url, name);
+    char value[SHOWN_MAX], *end = NULL;
+    if (!text)
+        return DIBS_OK;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || number < least || number > most)
+        return dibs__fail(err, DIBS_ECONFIG,
+                          "parameter '%s' is '%s': a number from %u to %u was expected",
+                          name, shown(value, text), least, most);
+    *out = (unsigned)number;
+    return DIBS_OK;
+}
+
+int
+dibs__url_param_choice(int *out, const dibs_url_parts *url, const char *name,
+                       const char *const *choices, dibs_error *err)
+{
+    const char *text = dibs__url_param(url, name);
+    char value[SHOWN_MAX], all[256];
+    for (int i = 0; text && choices[i]; i++) {
+        if (strcmp(choices[i], text) == 0) {
+            *out = i;
+            return DIBS_OK;
+        }
+    }
+    if (!text)
+        return DIBS_OK;
+    return dibs__fail(err, DIBS_ECONFIG, "parameter '%s' is '%s': there are %s", name,
+                      shown(value, text), listed(all, sizeof all, choices));
+}
+
+int
+dibs__url_param_yes(int *out, const dibs_url_parts *url, const char *name,
+                    dibs_error *err)
+{
+    static const char *const answers[] = { "no", "yes", "0", "1", "false", "true", NULL };
+    int answer = *out;
+    int rc = dibs__url_param_choice(&answer, url, name, answers, err);
+    *out = answer & 1;
+    return rc;
 }

@@ -28,13 +28,20 @@ void dibs__url_free(dibs__url *url);
 /* dibs__url_password_from_file fills in a missing password from $DIBS_PASSWORD_FILE. */
 int dibs__url_password_from_file(dibs__url *url, dibs_error *err);
 
-/* dibs__url_check_params refuses parameters that `known` (NULL-terminated) lacks. */
-int dibs__url_check_params(const dibs__url *url, const char *const *known,
+/* dibs__url_check_params refuses parameters that an engine does not have, or only with
+ * another layout. */
+int dibs__url_check_params(const dibs__url *url, const dibs_engine *engine,
                            dibs_error *err);
 
 /* What engines are lent: see dibs_host. */
 const char *dibs__url_param(const dibs_url_parts *url, const char *name);
 int dibs__url_param_ms(int64_t *ms, const dibs_url_parts *url, const char *name,
                        dibs_error *err);
+int dibs__url_param_number(unsigned *out, const dibs_url_parts *url, const char *name,
+                           unsigned least, unsigned most, dibs_error *err);
+int dibs__url_param_choice(int *out, const dibs_url_parts *url, const char *name,
+                           const char *const *choices, dibs_error *err);
+int dibs__url_param_yes(int *out, const dibs_url_parts *url, const char *name,
+                        dibs_error *err);
 
 #endif /* DIBS_CORE_URL_H */

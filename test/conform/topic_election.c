@@ -76,7 +76,7 @@ JOB(campaign)
 static int
 observing_refused(void)
 {
-    if (has(DIBS_CAP_DETAIL)) {
+    if (has(DIBS_CAP_OBSERVE)) {
         return 0;
     }
     GIVES(DIBS_EUNSUPPORTED,

@@ -94,7 +94,7 @@ add_slow_engine(void)
 {
     static const char *const schemes[] = { "slow", NULL };
     const dibs_engine *mock;
-    assert_int_equal(dibs__registry_find(&mock, "mock", &err), DIBS_OK);
+    assert_int_equal(dibs__registry_find(&mock, "mock", NULL, &err), DIBS_OK);
     dibs_engine engine = *mock;
     engine.name = "slow";
     engine.schemes = schemes;

@@ -37,7 +37,7 @@ CASE(another_abi)
 {
     dibs_engine engine = good();
     engine.abi = DIBS_ENGINE_ABI + 1;
-    is_refused(&engine, "the engine speaks abi 2, this library 1");
+    is_refused(&engine, "the engine speaks abi 3, this library 2");
     engine.abi = 0;
     is_refused(&engine, "abi 0");
 }
@@ -80,7 +80,7 @@ CASE(optional_slots_are_filled)
     engine.cell_read = NULL;
     engine.cell_swap = NULL;
     assert_int_equal(dibs__registry_add(&engine, &err), DIBS_OK);
-    assert_int_equal(dibs__registry_find(&found, "unit2", &err), DIBS_OK);
+    assert_int_equal(dibs__registry_find(&found, "unit2", NULL, &err), DIBS_OK);
     assert_int_equal(found->watch(NULL, NULL, 0, NULL), DIBS_OK);
     assert_int_equal(found->downgrade(NULL, NULL, 0, &err), DIBS_EUNSUPPORTED);
     assert_int_equal(found->list(NULL, NULL, 0, NULL), DIBS_EUNSUPPORTED);
@@ -103,11 +103,11 @@ CASE(scheme_that_is_taken)
 
 CASE(full_list)
 {
-    static char names[20][16];
-    static const char *lists[20][2];
+    static char names[80][16];
+    static const char *lists[80][2];
     dibs_engine engine = good();
     int added = 0, rc = DIBS_OK;
-    for (int i = 0; i < 20 && !rc; i++) {
+    for (int i = 0; i < 80 && !rc; i++) {
         (void)snprintf(names[i], sizeof names[i], "many%d", i);
         lists[i][0] = names[i];
         engine.schemes = lists[i];
@@ -115,8 +115,49 @@ CASE(full_list)
         added += !rc;
     }
     assert_int_equal(rc, DIBS_ECONFIG);
-    assert_says(&err, DIBS_ECONFIG, "more than 16 engines");
-    assert_int_equal(added, 16);
+    assert_says(&err, DIBS_ECONFIG, "more than 64 engines");
+    assert_int_equal(added, 64);
+}
+
+CASE(layouts)
+{
+    static const char *const params[] = { "only_second", NULL };
+    static dibs_engine first, second;
+    static const dibs_engine *const both[] = { &first, &second, NULL };
+    const dibs_engine *found = NULL;
+    first = second = good();
+    first.layout = "one";
+    first.layouts = both;
+    second.layout = "two";
+    second.params = params;
+    assert_int_equal(dibs__registry_add(&first, &err), DIBS_OK);
+    assert_int_equal(dibs__registry_find(&found, "unit", NULL, &err), DIBS_OK);
+    assert_string_equal(found->layout, "one");
+    assert_int_equal(dibs__registry_find(&found, "unit2", "two", &err), DIBS_OK);
+    assert_string_equal(found->layout, "two");
+    assert_ptr_equal(found->layouts, both);
+    assert_int_equal(dibs__registry_find(&found, "unit", "three", &err), DIBS_ECONFIG);
+    assert_says(&err, DIBS_ECONFIG, "has one, two");
+}
+
+CASE(layout_that_lacks_a_slot)
+{
+    static dibs_engine first, second;
+    static const dibs_engine *const both[] = { &first, &second, NULL };
+    first = second = good();
+    first.layout = "one";
+    first.layouts = both;
+    second.release = NULL;
+    is_refused(&first, "lacks 'release'");
+}
+
+CASE(no_layouts)
+{
+    dibs_engine engine = good();
+    const dibs_engine *found = NULL;
+    assert_int_equal(dibs__registry_add(&engine, &err), DIBS_OK);
+    assert_int_equal(dibs__registry_find(&found, "unit", "queue", &err), DIBS_ECONFIG);
+    assert_says(&err, DIBS_ECONFIG, "no layouts");
 }
 
 static void
@@ -158,7 +199,7 @@ CASE(module_that_is_no_engine)
 CASE(module_of_another_abi)
 {
     assert_int_equal(setenv("DIBS_ENGINE_DIR", BAD_ENGINES, 1), 0);
-    cannot_open("etcd://h", "abi 2");
+    cannot_open("etcd://h", "abi 3");
 }
 
 CASE(module_of_another_scheme)
@@ -185,7 +226,8 @@ find_both(void *arg, int index)
 {
     const dibs_engine *found = NULL;
     (void)arg;
-    CHECK_SAME(dibs__registry_find(&found, index % 2 ? "mock" : "local", NULL), DIBS_OK);
+    CHECK_SAME(dibs__registry_find(&found, index % 2 ? "mock" : "local", NULL, NULL),
+               DIBS_OK);
     CHECK(found && strcmp(found->name, index % 2 ? "mock" : "local") == 0);
 }
 CASE(found_by_many_threads)

@@ -297,19 +297,26 @@ CASE(password_file_that_cannot_be_used)
 
 /* ---- parameters ---- */
 
+static int
+check_params(const char *const *known, dibs_error *error)
+{
+    dibs_engine engine = { .params = known };
+    return dibs__url_check_params(&url, &engine, error);
+}
+
 CASE(unknown_parameters)
 {
     static const char *const known[] = { "delay", "seed", NULL };
     static const char *const none[] = { NULL };
     parse("mock:?seed=1&sed=2");
-    assert_int_equal(dibs__url_check_params(&url, known, &err), DIBS_ECONFIG);
+    assert_int_equal(check_params(known, &err), DIBS_ECONFIG);
     assert_says(&err, DIBS_ECONFIG,
                 "unknown parameter 'sed' in the URL; known: delay, seed");
-    assert_int_equal(dibs__url_check_params(&url, none, &err), DIBS_ECONFIG);
+    assert_int_equal(check_params(none, &err), DIBS_ECONFIG);
     assert_says(&err, DIBS_ECONFIG, "unknown parameter 'seed' in the URL; known: none");
     dibs__url_free(&url);
     parse("mock:?seed=1&delay=2");
-    assert_int_equal(dibs__url_check_params(&url, known, NULL), DIBS_OK);
+    assert_int_equal(check_params(known, NULL), DIBS_OK);
     dibs__url_free(&url);
 }
 
@@ -319,8 +326,57 @@ CASE(many_known_parameters)
     for (int i = 0; i < 100; i++)
         known[i] = "a_parameter";
     parse("mock:?x=1");
-    assert_int_equal(dibs__url_check_params(&url, known, &err), DIBS_ECONFIG);
+    assert_int_equal(check_params(known, &err), DIBS_ECONFIG);
     assert_says(&err, DIBS_ECONFIG, "'x'");
+    dibs__url_free(&url);
+}
+
+CASE(parameters_of_layouts)
+{
+    static const char *const nothing[] = { NULL };
+    static const char *const form[] = { "form", NULL };
+    static const dibs_engine first = { .layout = "one", .params = form };
+    static const dibs_engine *const both[] = { &first, NULL };
+    dibs_engine second = { .layout = "two", .layouts = both, .params = nothing };
+    parse("mock:?layout=two");
+    assert_int_equal(dibs__url_check_params(&url, &second, &err), DIBS_OK);
+    dibs__url_free(&url);
+    parse("mock:?layout=two&form=rw");
+    assert_int_equal(dibs__url_check_params(&url, &second, &err), DIBS_ECONFIG);
+    assert_says(&err, DIBS_ECONFIG, "form= belongs to layout=one, and this is two");
+    dibs__url_free(&url);
+}
+
+CASE(numbers_and_choices)
+{
+    static const char *const colours[] = { "red", "green", NULL };
+    unsigned number = 7;
+    int which = 5, yes = 1;
+    parse("mock:?n=12&many=101&minus=-1&word=x&c=green&d=blue&y=yes&f=no&z=maybe");
+    const dibs_url_parts *parts = &url.parts;
+    assert_int_equal(dibs__url_param_number(&number, parts, "none", 1, 9, &err), DIBS_OK);
+    assert_int_equal(number, 7);
+    assert_int_equal(dibs__url_param_number(&number, parts, "n", 1, 100, &err), DIBS_OK);
+    assert_int_equal(number, 12);
+    static const char *const bad[] = { "many", "minus", "word" };
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dibs__url_param_number(&number, parts, bad[i], 1, 100, &err),
+                         DIBS_ECONFIG);
+        assert_says(&err, DIBS_ECONFIG, "a number from 1 to 100 was expected");
+    }
+    assert_int_equal(number, 12);
+    assert_int_equal(dibs__url_param_choice(&which, parts, "c", colours, &err), DIBS_OK);
+    assert_int_equal(which, 1);
+    assert_int_equal(dibs__url_param_choice(&which, parts, "d", colours, &err),
+                     DIBS_ECONFIG);
+    assert_says(&err, DIBS_ECONFIG, "parameter 'd' is 'blue': there are red, green");
+    assert_int_equal(dibs__url_param_yes(&yes, parts, "none", &err), DIBS_OK);
+    assert_int_equal(yes, 1);
+    assert_int_equal(dibs__url_param_yes(&yes, parts, "f", &err), DIBS_OK);
+    assert_int_equal(yes, 0);
+    assert_int_equal(dibs__url_param_yes(&yes, parts, "y", &err), DIBS_OK);
+    assert_int_equal(yes, 1);
+    assert_int_equal(dibs__url_param_yes(&yes, parts, "z", &err), DIBS_ECONFIG);
     dibs__url_free(&url);
 }
 
@@ -343,7 +399,7 @@ CASE(texts_are_one_line)
     static const char *const known[] = { "delay", NULL };
     int64_t ms;
     parse("mock:?a%0ab%1b=1&delay=x%0ay");
-    assert_int_equal(dibs__url_check_params(&url, known, &err), DIBS_ECONFIG);
+    assert_int_equal(check_params(known, &err), DIBS_ECONFIG);
     assert_says(&err, DIBS_ECONFIG, "unknown");
     assert_int_equal(dibs__url_param_ms(&ms, &url.parts, "delay", &err), DIBS_ECONFIG);
     assert_says(&err, DIBS_ECONFIG, "delay");

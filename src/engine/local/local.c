@@ -57,7 +57,8 @@ const dibs_engine dibs__engine_local = {
     .params = local_params,
     .caps = DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS | DIBS_CAP_TOKEN |
             DIBS_CAP_PREVIOUS | DIBS_CAP_CELL | DIBS_CAP_INSPECT | DIBS_CAP_BREAK |
-            DIBS_CAP_LINGER | DIBS_CAP_WAKE | DIBS_CAP_DIRECT | DIBS_CAP_DETAIL,
+            DIBS_CAP_LINGER | DIBS_CAP_WAKE | DIBS_CAP_DIRECT | DIBS_CAP_DETAIL |
+            DIBS_CAP_OBSERVE,
     .min_lease_ms = 0,
     .state_size = sizeof(local_state),
     .open = local_open,

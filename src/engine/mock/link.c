@@ -18,12 +18,13 @@ static const struct {
     const char *name;
     uint32_t bit;
 } cap_names[] = {
-    { "lease", DIBS_CAP_LEASE },   { "fair", DIBS_CAP_FAIR },
-    { "shared", DIBS_CAP_SHARED }, { "permits", DIBS_CAP_PERMITS },
-    { "token", DIBS_CAP_TOKEN },   { "previous", DIBS_CAP_PREVIOUS },
-    { "cell", DIBS_CAP_CELL },     { "inspect", DIBS_CAP_INSPECT },
-    { "break", DIBS_CAP_BREAK },   { "linger", DIBS_CAP_LINGER },
-    { "wake", DIBS_CAP_WAKE },     { "detail", DIBS_CAP_DETAIL },
+    { "lease", DIBS_CAP_LEASE },     { "fair", DIBS_CAP_FAIR },
+    { "shared", DIBS_CAP_SHARED },   { "permits", DIBS_CAP_PERMITS },
+    { "token", DIBS_CAP_TOKEN },     { "previous", DIBS_CAP_PREVIOUS },
+    { "cell", DIBS_CAP_CELL },       { "inspect", DIBS_CAP_INSPECT },
+    { "break", DIBS_CAP_BREAK },     { "linger", DIBS_CAP_LINGER },
+    { "wake", DIBS_CAP_WAKE },       { "detail", DIBS_CAP_DETAIL },
+    { "observe", DIBS_CAP_OBSERVE },
 };
 
 /* take_caps takes away what a list like "-lease,-fair" names. */

@@ -480,7 +480,8 @@ const dibs_engine dibs_engine_table = {
     .params = dibs__mock_params,
     .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS |
             DIBS_CAP_TOKEN | DIBS_CAP_PREVIOUS | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
-            DIBS_CAP_BREAK | DIBS_CAP_LINGER | DIBS_CAP_WAKE | DIBS_CAP_DETAIL,
+            DIBS_CAP_BREAK | DIBS_CAP_LINGER | DIBS_CAP_WAKE | DIBS_CAP_DETAIL |
+            DIBS_CAP_OBSERVE,
     .min_lease_ms = 0,
     .state_size = sizeof(struct client),
     .open = mock_open,

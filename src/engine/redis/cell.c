@@ -73,9 +73,10 @@ cell_code(const struct redis *redis, int rc, dibs_error *err)
 }
 
 int
-dibs__redis_cell_read(struct redis *redis, const dibs_cell_key *cell, dibs_cell *out,
+dibs__redis_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out,
                       dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct key key;
     struct call call = { .key = &key, .hash = cell->name_hash, .flags = CALL_READS };
     redisReply *reply;
@@ -95,10 +96,11 @@ dibs__redis_cell_read(struct redis *redis, const dibs_cell_key *cell, dibs_cell 
 }
 
 int
-dibs__redis_cell_swap(struct redis *redis, const dibs_cell_key *cell, uint64_t version,
+dibs__redis_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
                       const void *value, size_t len, uint64_t *new_version,
                       dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct key key, clock;
     struct call call;
     redisReply *reply;

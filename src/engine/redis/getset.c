@@ -316,8 +316,9 @@ getset_attempt(struct redis *redis, dibs_claim *claim, dibs_time deadline,
 }
 
 static int
-getset_watch(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+getset_watch(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     return dibs__redis_notice_watch(redis, claim, OUR_KEY, deadline, err);
 }
 
@@ -336,9 +337,10 @@ make_renewal(struct redis *redis, const dibs_claim *claim, struct renewal *renew
 }
 
 static void
-getset_renew(struct redis *redis, dibs_claim *const *claims, int *results, size_t n,
+getset_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
              dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     dibs__redis_renew_all(redis, make_renewal, claims, results, n, deadline, err);
 }
 
@@ -384,9 +386,10 @@ getset_release(struct redis *redis, dibs_claim *claim, uint32_t linger_ms,
 }
 
 static int
-getset_evict(struct redis *redis, const char *name, size_t name_len, uint64_t name_hash,
+getset_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
              size_t *broken, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     const struct getset *getset = redis->layout_state;
     struct call call;
     struct key keys[2];
@@ -408,53 +411,24 @@ getset_evict(struct redis *redis, const char *name, size_t name_len, uint64_t na
     return rc;
 }
 
-/* ---- what it cannot do; core never comes here ---- */
-
-static int
-unsupported(const struct redis *redis, dibs_error *err)
-{
-    return redis->host->fail(err, DIBS_EUNSUPPORTED, "layout=getset cannot do this");
-}
-
-static int
-getset_downgrade(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                 dibs_error *err)
-{
-    (void)claim, (void)deadline;
-    return unsupported(redis, err);
-}
-
-static int
-getset_list(struct redis *redis, dibs_sink *sink, dibs_time deadline, dibs_error *err)
-{
-    (void)sink, (void)deadline;
-    return unsupported(redis, err);
-}
-
-static int
-getset_inspect(struct redis *redis, const char *name, size_t name_len, uint64_t name_hash,
-               dibs_sink *sink, dibs_time deadline, dibs_error *err)
-{
-    (void)name, (void)name_len, (void)name_hash, (void)sink, (void)deadline;
-    return unsupported(redis, err);
-}
-
-static const char *const params[] = { "unit", NULL };
-
-const struct layout dibs__redis_getset = {
+const struct layout dibs__redis_getset_layout = {
     .name = "getset",
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_BREAK |
-            DIBS_CAP_LINGER | DIBS_CAP_WAKE,
-    .params = params,
     .open = getset_open,
     .close = getset_close,
     .attempt = getset_attempt,
+    .release = getset_release,
+    .heard = dibs__redis_notice_heard,
+};
+
+static const char *const params[] = { "unit", REDIS_PARAMS, NULL };
+
+const dibs_engine dibs__redis_getset = {
+    REDIS_ENGINE,
+    .layout = "getset",
+    .params = params,
+    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_BREAK |
+            DIBS_CAP_LINGER | DIBS_CAP_WAKE,
     .watch = getset_watch,
     .renew = getset_renew,
-    .release = getset_release,
-    .downgrade = getset_downgrade,
-    .list = getset_list,
-    .inspect = getset_inspect,
     .evict = getset_evict,
-    .heard = dibs__redis_notice_heard,
 };

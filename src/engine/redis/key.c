@@ -193,7 +193,7 @@ dibs__redis_born_key(struct redis *redis, const struct key *lock, struct key *ou
 size_t
 dibs__redis_id(const struct redis *redis, const dibs_claim *claim, char out[ID_MAX])
 {
-    memcpy(out, redis->session_hex, 32);
+    memcpy(out, redis->session->id_hex, 32);
     out[32] = ':';
     return 33 + put_digits(out + 33, claim->serial);
 }

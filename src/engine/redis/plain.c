@@ -110,7 +110,8 @@ plain_open(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
         return DIBS_ENOMEM;
     redis->layout_state = plain;
     int len = snprintf(plain->about, sizeof plain->about, "%lld\t%.64s\t%.64s\t",
-                       (long long)redis->pid, redis->host_name, redis->session->app);
+                       (long long)redis->session->pid, redis->session->machine,
+                       redis->session->app);
     plain->about_len = (size_t)len;
     return make_scripts(redis, plain);
 }
@@ -280,8 +281,9 @@ plain_attempt(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_e
 }
 
 static int
-plain_watch(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+plain_watch(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     return dibs__redis_notice_watch(redis, claim, PLAIN_CHANNEL, deadline, err);
 }
 
@@ -302,9 +304,10 @@ make_renewal(struct redis *redis, const dibs_claim *claim, struct renewal *renew
 }
 
 static void
-plain_renew(struct redis *redis, dibs_claim *const *claims, int *results, size_t n,
+plain_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
             dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     dibs__redis_renew_all(redis, make_renewal, claims, results, n, deadline, err);
 }
 
@@ -352,9 +355,10 @@ plain_release(struct redis *redis, dibs_claim *claim, uint32_t linger_ms,
 }
 
 static int
-plain_evict(struct redis *redis, const char *name, size_t name_len, uint64_t name_hash,
+plain_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
             size_t *broken, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     const struct plain *plain = redis->layout_state;
     struct call call;
     struct key key, channel;
@@ -372,29 +376,26 @@ plain_evict(struct redis *redis, const char *name, size_t name_len, uint64_t nam
     return rc;
 }
 
-/* its locks are exclusive, so that core never comes here */
-static int
-plain_downgrade(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                dibs_error *err)
-{
-    (void)claim;
-    (void)deadline;
-    return redis->host->fail(err, DIBS_EUNSUPPORTED, "layout=plain has no shared mode");
-}
-
-const struct layout dibs__redis_plain = {
+const struct layout dibs__redis_plain_layout = {
     .name = "plain",
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
-            DIBS_CAP_BREAK | DIBS_CAP_LINGER | DIBS_CAP_WAKE,
     .open = plain_open,
     .close = plain_close,
     .attempt = plain_attempt,
+    .release = plain_release,
+    .heard = dibs__redis_notice_heard,
+};
+
+static const char *const params[] = { REDIS_PARAMS, NULL };
+
+const dibs_engine dibs__redis_plain = {
+    REDIS_ENGINE,
+    .layout = "plain",
+    .params = params,
+    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
+            DIBS_CAP_BREAK | DIBS_CAP_LINGER | DIBS_CAP_WAKE,
     .watch = plain_watch,
     .renew = plain_renew,
-    .release = plain_release,
-    .downgrade = plain_downgrade,
     .list = dibs__redis_plain_list,
     .inspect = dibs__redis_plain_inspect,
     .evict = plain_evict,
-    .heard = dibs__redis_notice_heard,
 };

@@ -24,9 +24,9 @@ struct plain {
 /* plain_key makes the key of a name: the name itself, as the other programs have it. */
 void dibs__redis_plain_key(struct key *key, const char *name, size_t len);
 
-int dibs__redis_plain_list(struct redis *redis, dibs_sink *sink, dibs_time deadline,
+int dibs__redis_plain_list(void *state, dibs_sink *sink, dibs_time deadline,
                            dibs_error *err);
-int dibs__redis_plain_inspect(struct redis *redis, const char *name, size_t name_len,
+int dibs__redis_plain_inspect(void *state, const char *name, size_t name_len,
                               uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
                               dibs_error *err);
 

@@ -124,10 +124,11 @@ is_there(const redisReply *left)
 }
 
 int
-dibs__redis_plain_inspect(struct redis *redis, const char *name, size_t name_len,
+dibs__redis_plain_inspect(void *state, const char *name, size_t name_len,
                           uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
                           dibs_error *err)
 {
+    struct redis *redis = state;
     struct key key;
     struct call calls[2];
     redisReply *replies[2] = { 0 };
@@ -275,9 +276,9 @@ list_server(void *context, resp_server *server)
 }
 
 int
-dibs__redis_plain_list(struct redis *redis, dibs_sink *sink, dibs_time deadline,
-                       dibs_error *err)
+dibs__redis_plain_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct listing listing = { redis, sink, deadline, err, DIBS_OK };
     int rc = redis->topology->each(redis, deadline, list_server, &listing, err);
     if (listing.rc)

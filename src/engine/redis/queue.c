@@ -165,9 +165,10 @@ renew_some(struct redis *redis, dibs_claim *const *claims, int *results, size_t 
 }
 
 static void
-queue_renew(struct redis *redis, dibs_claim *const *claims, int *results, size_t n,
+queue_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
             dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     for (size_t at = 0; at < n; at += RENEWALS) {
         size_t some = n - at < RENEWALS ? n - at : RENEWALS;
         renew_some(redis, claims + at, results + at, some, deadline, err);
@@ -234,9 +235,9 @@ queue_release(struct redis *redis, dibs_claim *claim, uint32_t linger_ms,
 }
 
 static int
-queue_downgrade(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                dibs_error *err)
+queue_downgrade(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct queue_call call;
     char id[ID_MAX];
     int64_t held;
@@ -300,11 +301,11 @@ make_scripts(struct redis *redis, struct queue *queue)
 static void
 describe_self(const struct redis *redis, struct queue *queue)
 {
-    const char *host = redis->host_name, *app = redis->session->app;
+    const char *host = redis->session->machine, *app = redis->session->app;
     queue->channel_len = (size_t)snprintf(queue->channel, sizeof queue->channel,
-                                          QUEUE_CHANNEL "%s", redis->session_hex);
+                                          QUEUE_CHANNEL "%s", redis->session->id_hex);
     queue->self_len = (size_t)snprintf(queue->self, sizeof queue->self, QUEUE_INFO_SELF,
-                                       (long long)redis->pid, strnlen(host, 64),
+                                       (long long)redis->session->pid, strnlen(host, 64),
                                        strnlen(app, 128), host, app);
 }
 
@@ -342,23 +343,36 @@ queue_close(struct redis *redis)
     redis->layout_state = NULL;
 }
 
-static const char *const queue_params[] = { "waiter", NULL };
-
-const struct layout dibs__redis_queue = {
+const struct layout dibs__redis_queue_layout = {
     .name = "queue",
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS |
-            DIBS_CAP_TOKEN | DIBS_CAP_PREVIOUS | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
-            DIBS_CAP_DETAIL | DIBS_CAP_BREAK | DIBS_CAP_LINGER | DIBS_CAP_WAKE,
-    .params = queue_params,
     .open = queue_open,
     .close = queue_close,
     .attempt = dibs__queue_attempt,
+    .release = queue_release,
+    .heard = dibs__queue_heard,
+};
+
+static const char *const params[] = { "waiter", REDIS_PARAMS, NULL };
+
+__attribute__((visibility("default"))) extern const dibs_engine dibs_engine_table;
+
+static const dibs_engine *const layouts[] = { &dibs_engine_table, &dibs__redis_redisson,
+                                              &dibs__redis_plain, &dibs__redis_getset,
+                                              NULL };
+
+const dibs_engine dibs_engine_table = {
+    REDIS_ENGINE,
+    .layout = "queue",
+    .layouts = layouts,
+    .params = params,
+    .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS |
+            DIBS_CAP_TOKEN | DIBS_CAP_PREVIOUS | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
+            DIBS_CAP_DETAIL | DIBS_CAP_OBSERVE | DIBS_CAP_BREAK | DIBS_CAP_LINGER |
+            DIBS_CAP_WAKE,
     .watch = dibs__queue_watch,
     .renew = queue_renew,
-    .release = queue_release,
     .downgrade = queue_downgrade,
     .list = dibs__queue_list,
     .inspect = dibs__queue_inspect,
     .evict = dibs__queue_evict,
-    .heard = dibs__queue_heard,
 };

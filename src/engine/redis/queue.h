@@ -84,17 +84,15 @@ uint32_t dibs__queue_wait_ms(const struct redis *redis, const dibs_claim *claim)
 /* slots in other files */
 int dibs__queue_attempt(struct redis *redis, dibs_claim *claim, dibs_time deadline,
                         dibs_error *err);
-int dibs__queue_watch(struct redis *redis, dibs_claim *claim, dibs_time deadline,
+int dibs__queue_watch(void *state, dibs_claim *claim, dibs_time deadline,
                       dibs_error *err);
 void dibs__queue_heard(struct redis *redis, const char *channel, size_t channel_len,
                        const char *message, size_t message_len);
-int dibs__queue_list(struct redis *redis, dibs_sink *sink, dibs_time deadline,
-                     dibs_error *err);
-int dibs__queue_inspect(struct redis *redis, const char *name, size_t name_len,
+int dibs__queue_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err);
+int dibs__queue_inspect(void *state, const char *name, size_t name_len,
                         uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
                         dibs_error *err);
-int dibs__queue_evict(struct redis *redis, const char *name, size_t name_len,
-                      uint64_t name_hash, size_t *broken, dibs_time deadline,
-                      dibs_error *err);
+int dibs__queue_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                      size_t *broken, dibs_time deadline, dibs_error *err);
 
 #endif /* DIBS_REDIS_QUEUE_H */

@@ -122,10 +122,10 @@ look_code(int rc)
 }
 
 int
-dibs__queue_inspect(struct redis *redis, const char *name, size_t name_len,
-                    uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
-                    dibs_error *err)
+dibs__queue_inspect(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                    dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct queue_call call;
     redisReply *reply;
     look_call(redis, &call, name, name_len, name_hash);
@@ -138,9 +138,10 @@ dibs__queue_inspect(struct redis *redis, const char *name, size_t name_len,
 }
 
 int
-dibs__queue_evict(struct redis *redis, const char *name, size_t name_len,
-                  uint64_t name_hash, size_t *broken, dibs_time deadline, dibs_error *err)
+dibs__queue_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                  size_t *broken, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct queue_call call;
     int64_t count = 0;
     dibs__queue_call(redis, &call, &queue_of(redis)->evict, name, name_len, name_hash);
@@ -304,9 +305,9 @@ look_at_some(const struct names *names, size_t from, size_t n, dibs_sink *sink)
 }
 
 int
-dibs__queue_list(struct redis *redis, dibs_sink *sink, dibs_time deadline,
-                 dibs_error *err)
+dibs__queue_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct names names = { .redis = redis, .deadline = deadline, .err = err };
     int rc = redis->topology->each(redis, deadline, scan_server, &names, err);
     drop_doubles(&names);

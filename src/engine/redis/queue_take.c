@@ -306,9 +306,9 @@ stay_subscribed(struct redis *redis, struct queue *queue, dibs_time deadline)
 }
 
 int
-dibs__queue_watch(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                  dibs_error *err)
+dibs__queue_watch(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct queue *queue = queue_of(redis);
     struct waiter *waiter = dibs__redis_waiter(redis, claim, claim->serial);
     if (!waiter)

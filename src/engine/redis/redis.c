@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The redis engine: reads the URL, chooses the layout and the topology, and passes every
- * slot on to the layout. docs/engines/redis.md is for its users.
+ * The redis engine: reads the URL, chooses the topology, opens and closes; and what comes
+ * before the attempts and releases of every layout. docs/engines/redis.md is for its users.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "redis.h"
 
@@ -15,8 +14,10 @@
 #define REPLICAS_WAIT_MS 1000
 #define LAG_MS 10000
 
-static const struct layout *const layouts[] = { &dibs__redis_queue, &dibs__redis_redisson,
-                                                &dibs__redis_plain, &dibs__redis_getset };
+static const struct layout *const layouts[] = { &dibs__redis_queue_layout,
+                                                &dibs__redis_redisson_layout,
+                                                &dibs__redis_plain_layout,
+                                                &dibs__redis_getset_layout };
 
 static const struct {
     const char *scheme;
@@ -31,64 +32,14 @@ static const struct {
 
 /* ---- the URL ---- */
 
-static int
-is_yes(const char *text)
+static void
+choose_layout(struct redis *redis)
 {
-    return text && (strcmp(text, "yes") == 0 || strcmp(text, "1") == 0 ||
-                    strcmp(text, "true") == 0);
-}
-
-/* A whole number of at most `most`; leaves *out alone if the parameter is absent. */
-static int
-number_param(const struct redis *redis, const dibs_url_parts *url, const char *name,
-             unsigned least, unsigned most, unsigned *out, dibs_error *err)
-{
-    const char *text = redis->host->param(url, name);
-    if (!text)
-        return DIBS_OK;
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || value < least || value > most)
-        return redis->host->fail(err, DIBS_ECONFIG,
-                                 "%s=%s: a number from %u to %u, please", name, text,
-                                 least, most);
-    *out = (unsigned)value;
-    return DIBS_OK;
-}
-
-static int
-choose_layout(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
-{
-    const char *wanted = redis->host->param(url, "layout");
-    redis->layout = layouts[0];
-    if (!wanted)
-        return DIBS_OK;
+    const char *wanted = redis->session->engine->layout;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        redis->layout = layouts[i];
         if (strcmp(layouts[i]->name, wanted) == 0)
-            return DIBS_OK;
+            redis->layout = layouts[i];
     }
-    return redis->host->fail(err, DIBS_ECONFIG,
-                             "layout=%s: there are queue, redisson, plain and getset",
-                             wanted);
-}
-
-/* Parameters that only one layout has are refused with the others. */
-static int
-check_params(const struct redis *redis, const dibs_url_parts *url, dibs_error *err)
-{
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        const char *const *param = layouts[i]->params;
-        if (layouts[i] == redis->layout)
-            continue;
-        for (; param && *param; param++) {
-            if (redis->host->param(url, *param))
-                return redis->host->fail(err, DIBS_ECONFIG,
-                                         "%s= belongs to layout=%s, and this is %s",
-                                         *param, layouts[i]->name, redis->layout->name);
-        }
-    }
-    return DIBS_OK;
 }
 
 static void
@@ -107,7 +58,7 @@ static int
 read_db(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
 {
     unsigned db = 0;
-    int rc = number_param(redis, url, "db", 0, 1000000, &db, err);
+    int rc = redis->host->param_number(&db, url, "db", 0, 1000000, err);
     int path_is_db =
         strcmp(url->scheme, "redis") == 0 || strcmp(url->scheme, "rediss") == 0;
     if (!rc && path_is_db && url->path[0] && url->path[1]) {
@@ -131,9 +82,14 @@ read_tls(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
     resp_tls_files files = { .ca = host->param(url, "ca"),
                              .cert = host->param(url, "cert"),
                              .key = host->param(url, "key"),
-                             .name = host->param(url, "sni"),
-                             .insecure = is_yes(host->param(url, "insecure")) };
-    if (strcmp(url->scheme, "rediss") == 0 || is_yes(host->param(url, "tls")))
+                             .name = host->param(url, "sni") };
+    int wanted = strcmp(url->scheme, "rediss") == 0;
+    int rc = host->param_yes(&files.insecure, url, "insecure", err);
+    if (!rc)
+        rc = host->param_yes(&wanted, url, "tls", err);
+    if (rc)
+        return rc;
+    if (wanted)
         return dibs__resp_tls_new(&redis->access.tls, &files, host, err);
     if (files.ca || files.cert || files.key || files.name || files.insecure)
         return host->fail(err, DIBS_ECONFIG,
@@ -148,7 +104,7 @@ read_durability(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
     const char *failover = redis->host->param(url, "failover");
     redis->wait_limit_ms = REPLICAS_WAIT_MS;
     redis->lag_ms = LAG_MS;
-    int rc = number_param(redis, url, "replicas", 0, 100, &redis->replicas, err);
+    int rc = redis->host->param_number(&redis->replicas, url, "replicas", 0, 100, err);
     if (!rc)
         rc = redis->host->param_ms(&redis->wait_limit_ms, url, "replicas_wait", err);
     if (!rc)
@@ -170,8 +126,8 @@ read_access(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
     redis->access.password = url->password;
     redis->access.client_name = "dibs";
     redis->access.connections = CONNECTIONS;
-    int rc = number_param(redis, url, "connections", 1, CONNECTIONS_MAX,
-                          &redis->access.connections, err);
+    int rc = redis->host->param_number(&redis->access.connections, url, "connections", 1,
+                                       CONNECTIONS_MAX, err);
     if (!rc)
         rc = read_db(redis, url, err);
     if (!rc)
@@ -241,16 +197,6 @@ free_servers(struct redis *redis, int forked)
 
 /* ---- open and close ---- */
 
-static void
-describe_self(struct redis *redis)
-{
-    for (int i = 0; i < 16; i++)
-        (void)snprintf(redis->session_hex + 2 * i, 3, "%02x", redis->session->id[i]);
-    if (gethostname(redis->host_name, sizeof redis->host_name - 1) != 0)
-        redis->host_name[0] = '\0';
-    redis->pid = getpid();
-}
-
 /* a first round trip: is it there, does it let us in? */
 static int
 greet(struct redis *redis, dibs_time deadline, dibs_error *err)
@@ -264,8 +210,8 @@ greet(struct redis *redis, dibs_time deadline, dibs_error *err)
     return rc;
 }
 
-static void
-redis_close(void *state, int forked)
+void
+dibs__redis_close(void *state, int forked)
 {
     struct redis *redis = state;
     dibs__redis_waiters_close(redis, forked);
@@ -285,12 +231,8 @@ static int
 open_parts(struct redis *redis, const dibs_url_parts *url, dibs_time deadline,
            dibs_error *err)
 {
-    int rc = choose_layout(redis, url, err);
-    if (!rc)
-        rc = check_params(redis, url, err);
     choose_topology(redis, url);
-    if (!rc)
-        rc = read_access(redis, url, err);
+    int rc = read_access(redis, url, err);
     if (!rc)
         rc = dibs__redis_waiters_open(redis);
     if (!rc)
@@ -304,29 +246,27 @@ open_parts(struct redis *redis, const dibs_url_parts *url, dibs_time deadline,
     return rc ? rc : redis->layout->open(redis, url, err);
 }
 
-static int
-redis_open(void *state, dibs_session *session, const dibs_url_parts *url,
-           dibs_time deadline, dibs_error *err)
+int
+dibs__redis_open(void *state, dibs_session *session, const dibs_url_parts *url,
+                 dibs_time deadline, dibs_error *err)
 {
     struct redis *redis = state;
     redis->session = session;
     redis->host = session->host;
     pthread_mutex_init(&redis->servers_mutex, NULL);
     pthread_mutex_init(&redis->waiters_mutex, NULL);
-    describe_self(redis);
+    choose_layout(redis);
     set_endpoint(redis, url);
     int rc = open_parts(redis, url, deadline, err);
     if (rc)
-        redis_close(redis, 0);
-    else
-        session->caps &= redis->layout->caps;
+        dibs__redis_close(redis, 0);
     return rc;
 }
 
-/* ---- the slots ---- */
+/* ---- what all layouts share ---- */
 
-static int
-redis_attempt(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+int
+dibs__redis_attempt(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
     struct redis *redis = state;
     int rc = dibs__redis_gate_admits(redis, claim->lease_ms, err);
@@ -336,24 +276,9 @@ redis_attempt(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *er
     return redis->layout->attempt(redis, claim, deadline, err);
 }
 
-static int
-redis_watch(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    struct redis *redis = state;
-    return redis->layout->watch(redis, claim, deadline, err);
-}
-
-static void
-redis_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
-            dibs_time deadline, dibs_error *err)
-{
-    struct redis *redis = state;
-    redis->layout->renew(redis, claims, results, n, deadline, err);
-}
-
-static int
-redis_release(void *state, dibs_claim *claim, uint32_t linger_ms, dibs_time deadline,
-              dibs_error *err)
+int
+dibs__redis_release(void *state, dibs_claim *claim, uint32_t linger_ms,
+                    dibs_time deadline, dibs_error *err)
 {
     struct redis *redis = state;
     if (linger_ms) {
@@ -364,83 +289,6 @@ redis_release(void *state, dibs_claim *claim, uint32_t linger_ms, dibs_time dead
     return redis->layout->release(redis, claim, linger_ms, deadline, err);
 }
 
-static int
-redis_downgrade(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    struct redis *redis = state;
-    return redis->layout->downgrade(redis, claim, deadline, err);
-}
-
-static int
-redis_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
-{
-    struct redis *redis = state;
-    return redis->layout->list(redis, sink, deadline, err);
-}
-
-static int
-redis_inspect(void *state, const char *name, size_t name_len, uint64_t name_hash,
-              dibs_sink *sink, dibs_time deadline, dibs_error *err)
-{
-    struct redis *redis = state;
-    return redis->layout->inspect(redis, name, name_len, name_hash, sink, deadline, err);
-}
-
-static int
-redis_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
-            size_t *broken, dibs_time deadline, dibs_error *err)
-{
-    struct redis *redis = state;
-    return redis->layout->evict(redis, name, name_len, name_hash, broken, deadline, err);
-}
-
-static int
-redis_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out,
-                dibs_time deadline, dibs_error *err)
-{
-    return dibs__redis_cell_read(state, cell, out, deadline, err);
-}
-
-static int
-redis_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
-                const void *value, size_t len, uint64_t *new_version, dibs_time deadline,
-                dibs_error *err)
-{
-    return dibs__redis_cell_swap(state, cell, version, value, len, new_version, deadline,
-                                 err);
-}
-
-static const char *const schemes[] = { "redis",          "rediss",        "redis+unix",
-                                       "redis+sentinel", "redis+cluster", NULL };
-
-static const char *const params[] = { "layout", "db", "connections", "tls", "ca", "cert",
-                                      "key", "sni", "insecure", "replicas",
-                                      "replicas_wait", "guard", "failover", "lag",
-                                      "sentinel_user", "sentinel_password_file",
-                                      /* of one layout */
-                                      "waiter", "form", "fair_wait", "unit", NULL };
-
-__attribute__((visibility("default"))) extern const dibs_engine dibs_engine_table;
-const dibs_engine dibs_engine_table = {
-    .abi = DIBS_ENGINE_ABI,
-    .name = "redis",
-    .schemes = schemes,
-    .params = params,
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS |
-            DIBS_CAP_TOKEN | DIBS_CAP_PREVIOUS | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
-            DIBS_CAP_BREAK | DIBS_CAP_LINGER | DIBS_CAP_WAKE | DIBS_CAP_DETAIL,
-    .min_lease_ms = 20,
-    .state_size = sizeof(struct redis),
-    .open = redis_open,
-    .close = redis_close,
-    .attempt = redis_attempt,
-    .watch = redis_watch,
-    .renew = redis_renew,
-    .release = redis_release,
-    .downgrade = redis_downgrade,
-    .list = redis_list,
-    .inspect = redis_inspect,
-    .evict = redis_evict,
-    .cell_read = redis_cell_read,
-    .cell_swap = redis_cell_swap,
-};
+const char *const dibs__redis_schemes[] = { "redis",         "rediss",
+                                            "redis+unix",    "redis+sentinel",
+                                            "redis+cluster", NULL };

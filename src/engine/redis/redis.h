@@ -2,7 +2,7 @@
 /*
  * The redis engine: what its files share.
  *
- * redis.c is the engine's table: open, close, and slots that pass on to the layout.
+ * redis.c is what the tables of all layouts have in common: the URL, open, close.
  * A layout (`?layout=`) is how a lock is written down: queue*.c (ours), redisson*.c,
  * plain*.c, getset.c; the last two share notice.c (waiting) and renewal.c. A topology (the
  * URL's scheme) says which server to ask: single.c, sentinel.c, cluster.c; survey.c asks
@@ -182,37 +182,45 @@ resp_server *dibs__redis_server_for(struct redis *redis, const resp_address *add
 
 /* ---- layouts ---- */
 
-/* The slots of the engine, as each layout does them; their meaning is that of engine.h.
- * `heard` gets every message of the client's listener. */
+/* A layout is a table of the engine, and what stands behind the slots that all of them
+ * share: their meaning is that of engine.h. `heard` gets every message of the client's
+ * listener. */
 struct layout {
     const char *name;
-    uint32_t caps;
-    const char *const *params; /* NULL-terminated: URL parameters only this layout has */
     int (*open)(struct redis *redis, const dibs_url_parts *url, dibs_error *err);
     void (*close)(struct redis *redis);
     int (*attempt)(struct redis *redis, dibs_claim *claim, dibs_time deadline,
                    dibs_error *err);
-    int (*watch)(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                 dibs_error *err);
-    void (*renew)(struct redis *redis, dibs_claim *const *claims, int *results, size_t n,
-                  dibs_time deadline, dibs_error *err);
     int (*release)(struct redis *redis, dibs_claim *claim, uint32_t linger_ms,
                    dibs_time deadline, dibs_error *err);
-    int (*downgrade)(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                     dibs_error *err);
-    int (*list)(struct redis *redis, dibs_sink *sink, dibs_time deadline,
-                dibs_error *err);
-    int (*inspect)(struct redis *redis, const char *name, size_t name_len,
-                   uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
-                   dibs_error *err);
-    int (*evict)(struct redis *redis, const char *name, size_t name_len,
-                 uint64_t name_hash, size_t *broken, dibs_time deadline, dibs_error *err);
     void (*heard)(struct redis *redis, const char *channel, size_t channel_len,
                   const char *message, size_t message_len);
 };
 
-extern const struct layout dibs__redis_queue, dibs__redis_redisson, dibs__redis_plain,
-    dibs__redis_getset;
+extern const struct layout dibs__redis_queue_layout, dibs__redis_redisson_layout,
+    dibs__redis_plain_layout, dibs__redis_getset_layout;
+extern const dibs_engine dibs__redis_redisson, dibs__redis_plain, dibs__redis_getset;
+
+/* What their tables have in common (redis.c). */
+extern const char *const dibs__redis_schemes[];
+int dibs__redis_open(void *state, dibs_session *session, const dibs_url_parts *url,
+                     dibs_time deadline, dibs_error *err);
+void dibs__redis_close(void *state, int forked);
+int dibs__redis_attempt(void *state, dibs_claim *claim, dibs_time deadline,
+                        dibs_error *err);
+int dibs__redis_release(void *state, dibs_claim *claim, uint32_t linger_ms,
+                        dibs_time deadline, dibs_error *err);
+
+#define REDIS_PARAMS                                                                     \
+    "db", "connections", "tls", "ca", "cert", "key", "sni", "insecure", "replicas",      \
+        "replicas_wait", "guard", "failover", "lag", "sentinel_user",                    \
+        "sentinel_password_file"
+#define REDIS_ENGINE                                                                     \
+    .abi = DIBS_ENGINE_ABI, .name = "redis", .schemes = dibs__redis_schemes,             \
+    .min_lease_ms = 20, .state_size = sizeof(struct redis), .open = dibs__redis_open,    \
+    .close = dibs__redis_close, .attempt = dibs__redis_attempt,                          \
+    .release = dibs__redis_release, .cell_read = dibs__redis_cell_read,                  \
+    .cell_swap = dibs__redis_cell_swap
 
 /* ---- waiting ---- */
 
@@ -273,9 +281,6 @@ struct redis {
     const struct layout *layout;
     const struct topology *topology;
     resp_access access;
-    char session_hex[33];
-    char host_name[65]; /* of this machine, for people */
-    int64_t pid;
 
     /* options of the URL */
     unsigned replicas;     /* WAIT for that many */
@@ -310,10 +315,10 @@ struct redis {
 
 int dibs__redis_cells_open(struct redis *redis, dibs_error *err);
 void dibs__redis_cells_close(struct redis *redis);
-int dibs__redis_cell_read(struct redis *redis, const dibs_cell_key *cell, dibs_cell *out,
+int dibs__redis_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out,
                           dibs_time deadline, dibs_error *err);
-int dibs__redis_cell_swap(struct redis *redis, const dibs_cell_key *cell,
-                          uint64_t version, const void *value, size_t len,
-                          uint64_t *new_version, dibs_time deadline, dibs_error *err);
+int dibs__redis_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
+                          const void *value, size_t len, uint64_t *new_version,
+                          dibs_time deadline, dibs_error *err);
 
 #endif /* DIBS_REDIS_H */

@@ -250,7 +250,7 @@ redisson_attempt(struct redis *redis, dibs_claim *claim, dibs_time deadline,
                  dibs_error *err)
 {
     struct waiter *waiter = waiter_of(claim);
-    /* only with DIBS_CAP_DETAIL, which this layout cannot have */
+    /* only with DIBS_CAP_OBSERVE, which this layout cannot have */
     if (claim->mode == DIBS_OBSERVE)
         return DIBS_EUNSUPPORTED;
     if (waiter && is_spared(redis, waiter)) {
@@ -275,9 +275,9 @@ hash_channel(const char *channel, size_t len)
 }
 
 static int
-redisson_watch(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-               dibs_error *err)
+redisson_watch(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct naming naming;
     struct waiter *waiter = waiter_of(claim);
     size_t len;
@@ -362,9 +362,10 @@ renew_some(struct redis *redis, struct renewing *renewing, dibs_claim *const *cl
 }
 
 static void
-redisson_renew(struct redis *redis, dibs_claim *const *claims, int *results, size_t n,
+redisson_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
                dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct renewing *renewing = redis->host->alloc(sizeof *renewing);
     for (size_t at = 0; at < n; at += RENEW_BATCH) {
         size_t some = n - at < RENEW_BATCH ? n - at : RENEW_BATCH;
@@ -426,9 +427,9 @@ redisson_release(struct redis *redis, dibs_claim *claim, uint32_t linger_ms,
 }
 
 static int
-redisson_downgrade(struct redis *redis, dibs_claim *claim, dibs_time deadline,
-                   dibs_error *err)
+redisson_downgrade(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct naming naming;
     struct call call;
     redisReply *reply;
@@ -452,23 +453,28 @@ redisson_downgrade(struct redis *redis, dibs_claim *claim, dibs_time deadline,
     return rc;
 }
 
-static const char *const redisson_params[] = { "form", "fair_wait", NULL };
-
-const struct layout dibs__redis_redisson = {
+const struct layout dibs__redis_redisson_layout = {
     .name = "redisson",
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_TOKEN |
-            DIBS_CAP_CELL | DIBS_CAP_INSPECT | DIBS_CAP_BREAK | DIBS_CAP_LINGER |
-            DIBS_CAP_WAKE,
-    .params = redisson_params,
     .open = redisson_open,
     .close = redisson_close,
     .attempt = redisson_attempt,
+    .release = redisson_release,
+    .heard = redisson_heard,
+};
+
+static const char *const params[] = { "form", "fair_wait", REDIS_PARAMS, NULL };
+
+const dibs_engine dibs__redis_redisson = {
+    REDIS_ENGINE,
+    .layout = "redisson",
+    .params = params,
+    .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_TOKEN |
+            DIBS_CAP_CELL | DIBS_CAP_INSPECT | DIBS_CAP_BREAK | DIBS_CAP_LINGER |
+            DIBS_CAP_WAKE,
     .watch = redisson_watch,
     .renew = redisson_renew,
-    .release = redisson_release,
     .downgrade = redisson_downgrade,
     .list = dibs__redisson_list,
     .inspect = dibs__redisson_inspect,
     .evict = dibs__redisson_evict,
-    .heard = redisson_heard,
 };

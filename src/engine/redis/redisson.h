@@ -96,12 +96,12 @@ int64_t dibs__redisson_wall_ms(void);
 int dibs__redisson_other_dialect(struct redis *redis, const struct naming *naming,
                                  uint64_t hash, dibs_time deadline, dibs_error *err);
 
-int dibs__redisson_list(struct redis *redis, dibs_sink *sink, dibs_time deadline,
+int dibs__redisson_list(void *state, dibs_sink *sink, dibs_time deadline,
                         dibs_error *err);
-int dibs__redisson_inspect(struct redis *redis, const char *name, size_t name_len,
+int dibs__redisson_inspect(void *state, const char *name, size_t name_len,
                            uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
                            dibs_error *err);
-int dibs__redisson_evict(struct redis *redis, const char *name, size_t name_len,
+int dibs__redisson_evict(void *state, const char *name, size_t name_len,
                          uint64_t name_hash, size_t *broken, dibs_time deadline,
                          dibs_error *err);
 

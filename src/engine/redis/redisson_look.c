@@ -110,10 +110,10 @@ report_all(struct sight *sight, dibs_sink *sink)
 }
 
 int
-dibs__redisson_inspect(struct redis *redis, const char *name, size_t name_len,
-                       uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
-                       dibs_error *err)
+dibs__redisson_inspect(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                       dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct naming naming;
     struct call call;
     redisReply *reply;
@@ -165,10 +165,10 @@ dibs__redisson_other_dialect(struct redis *redis, const struct naming *naming,
 /* ---- breaking ---- */
 
 int
-dibs__redisson_evict(struct redis *redis, const char *name, size_t name_len,
-                     uint64_t name_hash, size_t *broken, dibs_time deadline,
-                     dibs_error *err)
+dibs__redisson_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                     size_t *broken, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct naming naming;
     struct call call;
     redisReply *reply;
@@ -364,9 +364,9 @@ tell_found(struct scan *scan, dibs_sink *sink)
 }
 
 int
-dibs__redisson_list(struct redis *redis, dibs_sink *sink, dibs_time deadline,
-                    dibs_error *err)
+dibs__redisson_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct redis *redis = state;
     struct scan scan = { .redis = redis, .deadline = deadline, .err = err };
     int rc = redis->topology->each(redis, deadline, scan_server, &scan, err);
     if (!rc)

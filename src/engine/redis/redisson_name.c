@@ -168,7 +168,7 @@ dibs__redisson_claim_name(struct naming *naming, const struct redis *redis,
     int rc = dibs__redisson_name(naming, redis, claim->name, claim->name_len, err);
     if (rc)
         return rc;
-    print_uuid(uuid, redis->session_hex);
+    print_uuid(uuid, redis->session->id_hex);
     naming->me_len =
         (size_t)snprintf(naming->me, sizeof naming->me, "%s:%llu", uuid, serial);
     /* still a number, but the serial of no claim */

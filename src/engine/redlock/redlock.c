@@ -18,13 +18,6 @@
 /* ---- the URL ---- */
 
 static int
-is_yes(const char *text)
-{
-    return text && (strcmp(text, "yes") == 0 || strcmp(text, "1") == 0 ||
-                    strcmp(text, "true") == 0);
-}
-
-static int
 is_known(const struct redlock *redlock, const resp_address *address)
 {
     for (int i = 0; i < redlock->count; i++) {
@@ -82,29 +75,19 @@ read_tls(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
     resp_tls_files files = { .ca = host->param(url, "ca"),
                              .cert = host->param(url, "cert"),
                              .key = host->param(url, "key"),
-                             .name = host->param(url, "sni"),
-                             .insecure = is_yes(host->param(url, "insecure")) };
-    if (is_yes(host->param(url, "tls")))
+                             .name = host->param(url, "sni") };
+    int wanted = 0;
+    int rc = host->param_yes(&files.insecure, url, "insecure", err);
+    if (!rc)
+        rc = host->param_yes(&wanted, url, "tls", err);
+    if (rc)
+        return rc;
+    if (wanted)
         return dibs__resp_tls_new(&redlock->access.tls, &files, host, err);
     if (files.ca || files.cert || files.key || files.name || files.insecure)
         return host->fail(
             err, DIBS_ECONFIG,
             "ca=, cert=, key=, sni= and insecure= are for TLS: add tls=yes");
-    return DIBS_OK;
-}
-
-static int
-read_db(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
-{
-    const char *text = redlock->host->param(url, "db");
-    char *end = NULL;
-    if (!text)
-        return DIBS_OK;
-    unsigned long db = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || db > 1000000)
-        return redlock->host->fail(err, DIBS_ECONFIG,
-                                   "db=%s is not the number of a database", text);
-    redlock->access.db = (int)db;
     return DIBS_OK;
 }
 
@@ -118,7 +101,9 @@ read_url(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
     redlock->access.client_name = "dibs";
     /* one each: what is sent to a server later is done later, whatever happens */
     redlock->access.connections = 1;
-    int rc = read_db(redlock, url, err);
+    unsigned db = 0;
+    int rc = host->param_number(&db, url, "db", 0, 1000000, err);
+    redlock->access.db = (int)db;
     if (!rc)
         rc = host->param_ms(&redlock->node_timeout_ms, url, "node_timeout", err);
     if (!rc)
@@ -130,20 +115,11 @@ read_url(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
 
 /* ---- open and close ---- */
 
-static void
-describe_self(struct redlock *redlock, const dibs_url_parts *url)
-{
-    for (int i = 0; i < 16; i++)
-        (void)snprintf(redlock->session_hex + 2 * i, 3, "%02x", redlock->session->id[i]);
-    (void)snprintf(redlock->session->endpoint, sizeof redlock->session->endpoint,
-                   "redlock://%s", url->hosts);
-}
-
 size_t
 dibs__redlock_value(const struct redlock *redlock, const dibs_claim *claim,
                     char out[VALUE_MAX])
 {
-    return (size_t)snprintf(out, VALUE_MAX, "%s:%llu", redlock->session_hex,
+    return (size_t)snprintf(out, VALUE_MAX, "%s:%llu", redlock->session->id_hex,
                             (unsigned long long)claim->serial);
 }
 
@@ -249,7 +225,8 @@ redlock_open(void *state, dibs_session *session, const dibs_url_parts *url,
     redlock->host = session->host;
     atomic_store(&redlock->listens_at, -1);
     pthread_mutex_init(&redlock->mutex, NULL);
-    describe_self(redlock, url);
+    (void)snprintf(session->endpoint, sizeof session->endpoint, "redlock://%s",
+                   url->hosts);
     int rc = dibs__redlock_scripts_init(redlock->scripts);
     if (!rc)
         rc = read_url(redlock, url, err);

@@ -70,7 +70,6 @@ struct redlock {
     dibs_session *session;
     const dibs_host *host;
     resp_access access;
-    char session_hex[33];
     int count, majority;
     struct node nodes[NODES_MAX];
     int64_t node_timeout_ms; /* for one server's answer; 0: a part of the lease */

@@ -64,9 +64,10 @@ read_value(const struct zk *zk, const struct op *get, dibs_cell *out, dibs_error
 }
 
 int
-dibs__zk_cell_read(struct zk *zk, const dibs_cell_key *cell, dibs_cell *out,
+dibs__zk_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out,
                    dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
     struct path path;
     struct barrier barrier;
     int rc = dibs__zk_cell_path(&path, zk, cell);
@@ -251,10 +252,11 @@ change_cell(const struct change *change, uint64_t *new_version, dibs_time deadli
 }
 
 int
-dibs__zk_cell_swap(struct zk *zk, const dibs_cell_key *cell, uint64_t version,
+dibs__zk_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
                    const void *value, size_t len, uint64_t *new_version,
                    dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
     struct change change = {
         .zk = zk, .space = cell->space, .version = version, .value = value, .len = len
     };

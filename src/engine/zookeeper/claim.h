@@ -92,9 +92,6 @@ int dibs__zk_node_path(struct path *out, const struct turn *turn,
 enum contender_kind dibs__zk_kind(const struct zk *zk, const dibs_claim *claim,
                                   const struct mine *mine);
 
-/* renew, for all layouts: checks the nodes of many claims together. */
-void dibs__zk_renew(struct zk *zk, dibs_claim *const *claims, int *results, size_t n,
-                    dibs_time deadline, dibs_error *err);
 /* each_node calls back with the paths of the nodes that make the claim a granted one. */
 int dibs__zk_each_node(struct zk *zk, const dibs_claim *claim, const struct mine *mine,
                        int (*each)(void *arg, const char *path), void *arg);

@@ -195,9 +195,12 @@ release(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
     return was_granted && was_there ? DIBS_OK : DIBS_ENOTHELD;
 }
 
-static int
-curator_release(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+int
+dibs__zk_curator_release(void *state, dibs_claim *claim, uint32_t linger_ms,
+                         dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
+    (void)linger_ms; /* without DIBS_CAP_LINGER there is none */
     dibs__zk_unwatch(zk, claim);
     return dibs__zk_lapse_released(zk, claim, release(zk, claim, deadline, err));
 }
@@ -345,9 +348,12 @@ still_waits(struct zk *zk, dibs_claim *claim)
     return 1;
 }
 
-static int
-curator_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+/* An attempt that says EBUSY watches already, so there is no slot `watch`. */
+int
+dibs__zk_curator_attempt(void *state, dibs_claim *claim, dibs_time deadline,
+                         dibs_error *err)
 {
+    struct zk *zk = state;
     if (still_waits(zk, claim))
         return DIBS_EBUSY;
     if (claim->mode == DIBS_OBSERVE)
@@ -355,14 +361,6 @@ curator_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error
     if (claim->limit)
         return dibs__zk_permits_attempt(zk, claim, deadline, err);
     return dibs__zk_rounds(zk, claim, one_round, end_it, deadline, err);
-}
-
-/* An attempt that says EBUSY watches already. */
-static int
-curator_watch(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    (void)zk, (void)claim, (void)deadline, (void)err;
-    return DIBS_OK;
 }
 
 /* ---- downgrade ---- */
@@ -416,9 +414,11 @@ replace(struct turn *turn, const struct path *writer, const struct path *reader)
     return rc;
 }
 
-static int
-curator_downgrade(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+int
+dibs__zk_curator_downgrade(void *state, dibs_claim *claim, dibs_time deadline,
+                           dibs_error *err)
 {
+    struct zk *zk = state;
     struct path writer, reader;
     struct turn turn;
     int rc = dibs__zk_turn_begin(&turn, zk, claim, 0, deadline, err);
@@ -439,18 +439,3 @@ curator_downgrade(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_err
         claim->mode = DIBS_SHARED;
     return rc == DIBS_OK || rc == DIBS_ELOST || rc == DIBS_EUNAVAIL ? rc : DIBS_EUNKNOWN;
 }
-
-const struct layout dibs__zk_curator = {
-    .name = "curator",
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS |
-            DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_INSPECT | DIBS_CAP_BREAK |
-            DIBS_CAP_WAKE | DIBS_CAP_DETAIL,
-    .attempt = curator_attempt,
-    .watch = curator_watch,
-    .renew = dibs__zk_renew,
-    .release = curator_release,
-    .downgrade = curator_downgrade,
-    .list = dibs__zk_curator_list,
-    .inspect = dibs__zk_curator_inspect,
-    .evict = dibs__zk_curator_evict,
-};

@@ -212,7 +212,8 @@ end_it(struct zk *zk, struct lapse *lapse)
         return 1;
     if (session && !is_connected(session))
         return 0;
-    int rc = zk->layout->release(zk, &lapse->claim, zk->host->now() + RUN_LIMIT, NULL);
+    int rc = zk->session->engine->release(zk, &lapse->claim, 0,
+                                          zk->host->now() + RUN_LIMIT, NULL);
     return rc != DIBS_EUNKNOWN && rc != DIBS_EUNAVAIL;
 }
 

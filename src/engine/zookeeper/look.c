@@ -439,9 +439,12 @@ look_and_report(struct look *look, dibs_sink *sink)
 }
 
 int
-dibs__zk_curator_inspect(struct zk *zk, const char *name, size_t name_len,
-                         dibs_sink *sink, dibs_time deadline, dibs_error *err)
+dibs__zk_curator_inspect(void *state, const char *name, size_t name_len,
+                         uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
+                         dibs_error *err)
 {
+    struct zk *zk = state;
+    (void)name_hash;
     struct look look;
     int rc = look_begin(&look, zk, deadline, err);
     if (!rc)
@@ -470,8 +473,9 @@ list_names(struct look *look, const struct String_vector *names, dibs_sink *sink
 }
 
 int
-dibs__zk_curator_list(struct zk *zk, dibs_sink *sink, dibs_time deadline, dibs_error *err)
+dibs__zk_curator_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
     struct op names[2] = { 0 };
     struct look look;
     int rc = look_begin(&look, zk, deadline, err);
@@ -564,9 +568,11 @@ break_lock(const struct look *look, size_t *broken)
 }
 
 int
-dibs__zk_curator_evict(struct zk *zk, const char *name, size_t name_len, size_t *broken,
-                       dibs_time deadline, dibs_error *err)
+dibs__zk_curator_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                       size_t *broken, dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
+    (void)name_hash;
     struct look look;
     int rc = look_begin(&look, zk, deadline, err);
     if (!rc)

@@ -34,9 +34,11 @@ ask_node(struct zk *zk, const struct path *path, struct op ops[2], dibs_time dea
 }
 
 int
-dibs__zk_node_inspect(struct zk *zk, const char *name, size_t name_len, dibs_sink *sink,
-                      dibs_time deadline, dibs_error *err)
+dibs__zk_node_inspect(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                      dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
+    (void)name_hash;
     struct op ops[2] = { 0 };
     struct path path;
     int rc = dibs__zk_lock_path(&path, zk, name, name_len);
@@ -64,9 +66,11 @@ delete_once(struct zk *zk, const struct path *path, dibs_time deadline, dibs_err
 }
 
 int
-dibs__zk_node_evict(struct zk *zk, const char *name, size_t name_len, size_t *broken,
-                    dibs_time deadline, dibs_error *err)
+dibs__zk_node_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
+                    size_t *broken, dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
+    (void)name_hash;
     struct op ops[2] = { 0 };
     struct path path;
     int rc = dibs__zk_lock_path(&path, zk, name, name_len);
@@ -119,8 +123,9 @@ report_some(struct some *some, struct zk *zk, dibs_sink *sink, dibs_time deadlin
 }
 
 int
-dibs__zk_node_list(struct zk *zk, dibs_sink *sink, dibs_time deadline, dibs_error *err)
+dibs__zk_node_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
     struct op names[2] = { 0 };
     struct some *some = zk->host->alloc(sizeof *some);
     int rc = some ? dibs__zk_ask_names(zk, names, deadline, err) : DIBS_ENOMEM;

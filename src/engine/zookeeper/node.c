@@ -84,9 +84,12 @@ release(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
     return was_granted && was_there ? DIBS_OK : DIBS_ENOTHELD;
 }
 
-static int
-node_release(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+int
+dibs__zk_node_release(void *state, dibs_claim *claim, uint32_t linger_ms,
+                      dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
+    (void)linger_ms; /* without DIBS_CAP_LINGER there is none */
     dibs__zk_unwatch(zk, claim);
     return dibs__zk_lapse_released(zk, claim, release(zk, claim, deadline, err));
 }
@@ -175,36 +178,14 @@ one_round(struct turn *turn)
     return rc;
 }
 
-/* ---- the table ---- */
-
-static int
-node_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+int
+dibs__zk_node_attempt(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
-    /* only with DIBS_CAP_DETAIL, which a layout that does not know who waits cannot have */
+    struct zk *zk = state;
+    /* only with DIBS_CAP_OBSERVE, which this layout does not have */
     if (claim->mode == DIBS_OBSERVE)
         return DIBS_EUNSUPPORTED;
     if (dibs__zk_still_watching(zk, claim))
         return DIBS_EBUSY;
     return dibs__zk_rounds(zk, claim, one_round, end_it, deadline, err);
 }
-
-/* An attempt that says EBUSY watches already. */
-static int
-node_watch(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    (void)zk, (void)claim, (void)deadline, (void)err;
-    return DIBS_OK;
-}
-
-const struct layout dibs__zk_node = {
-    .name = "node",
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
-            DIBS_CAP_BREAK | DIBS_CAP_WAKE,
-    .attempt = node_attempt,
-    .watch = node_watch,
-    .renew = dibs__zk_renew,
-    .release = node_release,
-    .list = dibs__zk_node_list,
-    .inspect = dibs__zk_node_inspect,
-    .evict = dibs__zk_node_evict,
-};

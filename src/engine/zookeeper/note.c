@@ -61,15 +61,15 @@ dibs__zk_data_write(char out[NODE_DATA_MAX], const struct zk *zk, const dibs_cla
 {
     char uuid[UUID_LEN + 1], host[3 * HOST_MAX + 1], app[3 * APP_MAX + 1];
     dibs__zk_uuid(zk, claim, uuid);
-    encode(host, zk->host_name, HOST_MAX);
+    encode(host, zk->session->machine, HOST_MAX);
     encode(app, zk->session->app, APP_MAX);
     return snprintf(out, NODE_DATA_MAX,
                     "%.*s\n" MAGIC "uuid=%s mode=%d permits=%" PRIu32 " limit=%" PRIu32
                     " lease=%" PRIu32 " pid=%" PRId64 " since=%" PRId64 " token=%" PRIu64
                     " host=%s app=%s",
                     DIBS_NOTE_MAX, claim->note, uuid, claim->mode, claim->permits,
-                    claim->limit, claim->lease_ms, zk->pid, wall_ms(), claim->token, host,
-                    app);
+                    claim->limit, claim->lease_ms, zk->session->pid, wall_ms(),
+                    claim->token, host, app);
 }
 
 /* ---- reading ---- */

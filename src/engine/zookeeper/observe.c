@@ -46,8 +46,9 @@ static int
 newest_permit(struct view *view, uint64_t *token)
 {
     struct newest newest = { .sink = { .lock = take_lock, .party = take_party } };
-    int rc = view->zk->layout->inspect(view->zk, view->claim->name, view->claim->name_len,
-                                       &newest.sink, view->deadline, view->err);
+    int rc = dibs__zk_curator_inspect(view->zk, view->claim->name, view->claim->name_len,
+                                      view->claim->name_hash, &newest.sink,
+                                      view->deadline, view->err);
     *token = newest.token;
     return rc;
 }

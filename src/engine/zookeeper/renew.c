@@ -63,7 +63,7 @@ dibs__zk_each_node(struct zk *zk, const dibs_claim *claim, const struct mine *mi
     int rc = dibs__zk_lock_path(&turn.lock, zk, claim->name, claim->name_len);
     if (rc)
         return rc;
-    if (zk->layout == &dibs__zk_node)
+    if (zk->is_node)
         return each(arg, turn.lock.text);
     if (claim->limit)
         return each_lease(&turn, each, arg);
@@ -100,7 +100,7 @@ set_all(struct renewal *renewal, int rc)
 static int
 paths_do_not_tell(const struct zk *zk, const dibs_claim *claim)
 {
-    return zk->layout == &dibs__zk_node || (zk->naming == NAMING_BARE && !claim->limit);
+    return zk->is_node || (zk->naming == NAMING_BARE && !claim->limit);
 }
 
 static int
@@ -124,7 +124,7 @@ look_for_reader(struct renewal *renewal, size_t owner)
                          .claim = claim,
                          .mine = dibs__zk_mine(claim) };
     struct path path;
-    if (claim->limit || renewal->zk->layout == &dibs__zk_node ||
+    if (claim->limit || renewal->zk->is_node ||
         dibs__zk_lock_path(&turn.lock, renewal->zk, claim->name, claim->name_len) ||
         dibs__zk_node_path(&path, &turn, &turn.lock, CONTENDER_READ, turn.mine.number))
         return DIBS_ELOST;
@@ -262,9 +262,10 @@ check_evidence(const struct renewal *renewal, dibs_claim *claim)
 }
 
 void
-dibs__zk_renew(struct zk *zk, dibs_claim *const *claims, int *results, size_t n,
+dibs__zk_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
                dibs_time deadline, dibs_error *err)
 {
+    struct zk *zk = state;
     struct renewal *renewal = zk->host->alloc(sizeof *renewal);
     for (size_t i = 0; i < n; i++)
         results[i] = renewal ? PENDING : DIBS_EUNAVAIL;

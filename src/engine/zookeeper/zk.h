@@ -2,8 +2,8 @@
 /*
  * The zookeeper engine: what its files share.
  *
- * zookeeper.c is the engine's table: open, close, and slots that pass on to the layout.
- * A layout (`?layout=`) is how a lock is written down: curator.c (queues of sequential
+ * zookeeper.c has the tables of the engine, one for each layout, and opens and closes. A
+ * layout (`?layout=`) is how a lock is written down: curator.c (queues of sequential
  * nodes: locks, readers and writers, leaders), semaphore.c (Curator's semaphores, which
  * curator.c passes claims for permits to), node.c (one node per lock). contend.c reads a
  * queue: who comes before whom. path.c makes names of nodes, note.c what stands in them.
@@ -242,38 +242,36 @@ int dibs__zk_same_owner(const char *a, const char *b);
 
 /* ---- layouts ---- */
 
-/* The slots of the engine, as each layout does them; their meaning is that of engine.h. */
-struct layout {
-    const char *name;
-    uint32_t caps;
-    int (*attempt)(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err);
-    int (*watch)(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err);
-    void (*renew)(struct zk *zk, dibs_claim *const *claims, int *results, size_t n,
-                  dibs_time deadline, dibs_error *err);
-    int (*release)(struct zk *zk, dibs_claim *claim, dibs_time deadline, dibs_error *err);
-    int (*downgrade)(struct zk *zk, dibs_claim *claim, dibs_time deadline,
-                     dibs_error *err);
-    int (*list)(struct zk *zk, dibs_sink *sink, dibs_time deadline, dibs_error *err);
-    int (*inspect)(struct zk *zk, const char *name, size_t name_len, dibs_sink *sink,
-                   dibs_time deadline, dibs_error *err);
-    int (*evict)(struct zk *zk, const char *name, size_t name_len, size_t *broken,
-                 dibs_time deadline, dibs_error *err);
-};
-extern const struct layout dibs__zk_curator, dibs__zk_node;
-
-/* list, inspect and evict are in look.c and look_node.c. */
-int dibs__zk_curator_list(struct zk *zk, dibs_sink *sink, dibs_time deadline,
+/* The slots of the engine that each layout has for itself. */
+int dibs__zk_curator_attempt(void *state, dibs_claim *claim, dibs_time deadline,
+                             dibs_error *err);
+int dibs__zk_curator_release(void *state, dibs_claim *claim, uint32_t linger_ms,
+                             dibs_time deadline, dibs_error *err);
+int dibs__zk_curator_downgrade(void *state, dibs_claim *claim, dibs_time deadline,
+                               dibs_error *err);
+int dibs__zk_node_attempt(void *state, dibs_claim *claim, dibs_time deadline,
                           dibs_error *err);
-int dibs__zk_curator_inspect(struct zk *zk, const char *name, size_t name_len,
-                             dibs_sink *sink, dibs_time deadline, dibs_error *err);
-int dibs__zk_curator_evict(struct zk *zk, const char *name, size_t name_len,
-                           size_t *broken, dibs_time deadline, dibs_error *err);
-int dibs__zk_node_list(struct zk *zk, dibs_sink *sink, dibs_time deadline,
-                       dibs_error *err);
-int dibs__zk_node_inspect(struct zk *zk, const char *name, size_t name_len,
-                          dibs_sink *sink, dibs_time deadline, dibs_error *err);
-int dibs__zk_node_evict(struct zk *zk, const char *name, size_t name_len, size_t *broken,
-                        dibs_time deadline, dibs_error *err);
+int dibs__zk_node_release(void *state, dibs_claim *claim, uint32_t linger_ms,
+                          dibs_time deadline, dibs_error *err);
+/* ... both: checks the nodes of many claims together (renew.c) */
+void dibs__zk_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
+                    dibs_time deadline, dibs_error *err);
+/* ... and in look.c and look_node.c */
+int dibs__zk_curator_list(void *state, dibs_sink *sink, dibs_time deadline,
+                          dibs_error *err);
+int dibs__zk_curator_inspect(void *state, const char *name, size_t name_len,
+                             uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
+                             dibs_error *err);
+int dibs__zk_curator_evict(void *state, const char *name, size_t name_len,
+                           uint64_t name_hash, size_t *broken, dibs_time deadline,
+                           dibs_error *err);
+int dibs__zk_node_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err);
+int dibs__zk_node_inspect(void *state, const char *name, size_t name_len,
+                          uint64_t name_hash, dibs_sink *sink, dibs_time deadline,
+                          dibs_error *err);
+int dibs__zk_node_evict(void *state, const char *name, size_t name_len,
+                        uint64_t name_hash, size_t *broken, dibs_time deadline,
+                        dibs_error *err);
 
 /* Tokens: the czxid of the node that holds, with room for hand-overs behind it. */
 #define TOKEN_ROOM 256
@@ -288,7 +286,7 @@ token_of(int64_t czxid)
 struct zk {
     dibs_session *session; /* core's: not one of the ensemble's */
     const dibs_host *host;
-    const struct layout *layout;
+    int is_node; /* layout=node */
     enum naming naming;
     int is_rw;      /* ?form=rw: exclusive claims are __WRIT__ */
     char *hosts;    /* as the client library wants them, with ports */
@@ -298,13 +296,11 @@ struct zk {
     char *tls;          /* files for TLS, as the library wants them; NULL: none */
     int64_t session_ms; /* ?session=; 0: by the lease */
     int64_t tick_ms;    /* ?tick=: the servers' tickTime */
-    char host_name[65]; /* of this machine, for people */
-    int64_t pid;
-    void *sessions; /* session.c */
-    void *watches;  /* watch.c */
-    void *pump;     /* pump.c */
-    void *lapses;   /* lapse.c */
-    void *names;    /* names.c */
+    void *sessions;     /* session.c */
+    void *watches;      /* watch.c */
+    void *pump;         /* pump.c */
+    void *lapses;       /* lapse.c */
+    void *names;        /* names.c */
 };
 
 /* ---- leases that run out ---- */
@@ -318,9 +314,9 @@ dibs_time dibs__zk_lapse(struct zk *zk);
 
 /* ---- cells ---- */
 
-int dibs__zk_cell_read(struct zk *zk, const dibs_cell_key *cell, dibs_cell *out,
+int dibs__zk_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out,
                        dibs_time deadline, dibs_error *err);
-int dibs__zk_cell_swap(struct zk *zk, const dibs_cell_key *cell, uint64_t version,
+int dibs__zk_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
                        const void *value, size_t len, uint64_t *new_version,
                        dibs_time deadline, dibs_error *err);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The zookeeper engine: reads the URL, chooses the layout, and passes every slot on to it.
+ * The zookeeper engine: reads the URL, opens, closes; and the tables of its layouts.
  * docs/engines/zookeeper.md is for its users, zk.h says what is where.
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "zk.h"
 
@@ -14,51 +13,18 @@
 #define TICK_MS 2000
 #define SESSION_MAX_MS (24 * 3600 * 1000)
 
-static const struct layout *const layouts[] = { &dibs__zk_curator, &dibs__zk_node };
-
 /* ---- the URL ---- */
-
-/* One of the choices, by its index; 0 if the parameter is absent. */
-static int
-choose(const struct zk *zk, const dibs_url_parts *url, const char *name,
-       const char *const *choices, int *out, dibs_error *err)
-{
-    const char *wanted = zk->host->param(url, name);
-    char all[96] = "";
-    for (int i = 0; wanted && choices[i]; i++) {
-        if (strcmp(choices[i], wanted) == 0) {
-            *out = i;
-            return DIBS_OK;
-        }
-        size_t len = strlen(all);
-        (void)snprintf(all + len, sizeof all - len, "%s%s", i ? ", " : "", choices[i]);
-    }
-    *out = 0;
-    if (!wanted)
-        return DIBS_OK;
-    return zk->host->fail(err, DIBS_ECONFIG, "%s=%s: there are %s", name, wanted, all);
-}
 
 static int
 read_choices(struct zk *zk, const dibs_url_parts *url, dibs_error *err)
 {
-    static const char *const layout_names[] = { "curator", "node", NULL };
     static const char *const namings[] = { "curator", "kazoo", "bare", NULL };
     static const char *const forms[] = { "mutex", "rw", NULL };
-    int layout, naming;
-    int rc = choose(zk, url, "layout", layout_names, &layout, err);
-    if (!rc)
-        rc = choose(zk, url, "naming", namings, &naming, err);
-    if (!rc)
-        rc = choose(zk, url, "form", forms, &zk->is_rw, err);
-    if (rc)
-        return rc;
-    zk->layout = layouts[layout];
+    int naming = NAMING_CURATOR;
+    int rc = zk->host->param_choice(&naming, url, "naming", namings, err);
     zk->naming = (enum naming)naming;
-    if (layout == 1 && (zk->host->param(url, "naming") || zk->host->param(url, "form")))
-        return zk->host->fail(err, DIBS_ECONFIG,
-                              "naming= and form= belong to layout=curator");
-    return DIBS_OK;
+    zk->is_node = strcmp(zk->session->engine->layout, "node") == 0;
+    return rc ? rc : zk->host->param_choice(&zk->is_rw, url, "form", forms, err);
 }
 
 /* Who may see and change what we make: all; or only who has our credentials, which then is
@@ -68,12 +34,10 @@ read_acl(struct zk *zk, const dibs_url_parts *url, dibs_error *err)
 {
     static const char *const names[] = { "open", "creator", "read", NULL };
     static struct ACL shared[2];
-    int which;
-    int rc = choose(zk, url, "acl", names, &which, err);
+    int which = zk->credentials != NULL;
+    int rc = zk->host->param_choice(&which, url, "acl", names, err);
     if (rc)
         return rc;
-    if (!zk->host->param(url, "acl") && zk->credentials)
-        which = 1;
     if (which && !zk->credentials)
         return zk->host->fail(err, DIBS_ECONFIG,
                               "acl=%s needs a user and a password in the URL",
@@ -297,11 +261,8 @@ zk_close(void *state, int forked)
 }
 
 static void
-describe_self(struct zk *zk, const dibs_url_parts *url)
+set_endpoint(struct zk *zk, const dibs_url_parts *url)
 {
-    if (gethostname(zk->host_name, sizeof zk->host_name - 1) != 0)
-        zk->host_name[0] = '\0';
-    zk->pid = getpid();
     (void)snprintf(zk->session->endpoint, sizeof zk->session->endpoint, "%s://%s",
                    url->scheme, *url->hosts ? url->hosts : "127.0.0.1");
 }
@@ -314,7 +275,7 @@ zk_open(void *state, dibs_session *session, const dibs_url_parts *url, dibs_time
     int64_t limit_ms = 0;
     zk->session = session;
     zk->host = session->host;
-    describe_self(zk, url);
+    set_endpoint(zk, url);
     int rc = read_url(zk, url, err);
     if (!rc)
         rc = zk->host->param_ms(&limit_ms, url, "connect_timeout", err);
@@ -324,119 +285,53 @@ zk_open(void *state, dibs_session *session, const dibs_url_parts *url, dibs_time
         rc = dibs__zk_sessions_open(zk, deadline, err);
     if (rc)
         zk_close(zk, 0);
-    else
-        session->caps &= zk->layout->caps;
     return rc;
 }
 
-/* ---- the slots ---- */
-
-static int
-zk_attempt(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    return zk->layout->attempt(zk, claim, deadline, err);
-}
-
-static int
-zk_watch(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    return zk->layout->watch(zk, claim, deadline, err);
-}
-
-static void
-zk_renew(void *state, dibs_claim *const *claims, int *results, size_t n,
-         dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    zk->layout->renew(zk, claims, results, n, deadline, err);
-}
-
-static int
-zk_release(void *state, dibs_claim *claim, uint32_t linger_ms, dibs_time deadline,
-           dibs_error *err)
-{
-    struct zk *zk = state;
-    (void)linger_ms; /* without DIBS_CAP_LINGER there is none */
-    return zk->layout->release(zk, claim, deadline, err);
-}
-
-static int
-zk_downgrade(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    return zk->layout->downgrade(zk, claim, deadline, err);
-}
-
-static int
-zk_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    return zk->layout->list(zk, sink, deadline, err);
-}
-
-static int
-zk_inspect(void *state, const char *name, size_t name_len, uint64_t name_hash,
-           dibs_sink *sink, dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    (void)name_hash;
-    return zk->layout->inspect(zk, name, name_len, sink, deadline, err);
-}
-
-static int
-zk_evict(void *state, const char *name, size_t name_len, uint64_t name_hash,
-         size_t *broken, dibs_time deadline, dibs_error *err)
-{
-    struct zk *zk = state;
-    (void)name_hash;
-    return zk->layout->evict(zk, name, name_len, broken, deadline, err);
-}
-
-static int
-zk_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out, dibs_time deadline,
-             dibs_error *err)
-{
-    return dibs__zk_cell_read(state, cell, out, deadline, err);
-}
-
-static int
-zk_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version, const void *value,
-             size_t len, uint64_t *new_version, dibs_time deadline, dibs_error *err)
-{
-    return dibs__zk_cell_swap(state, cell, version, value, len, new_version, deadline,
-                              err);
-}
+/* ---- the tables ---- */
 
 static const char *const schemes[] = { "zk", "zookeeper", "zks", NULL };
 
-static const char *const params[] = {
-    "layout",          "naming", "form", "session", "tick", "acl",
-    "connect_timeout", "ca",     "cert", "key",     NULL
+#define COMMON_PARAMS                                                                    \
+    "session", "tick", "acl", "connect_timeout", "ca", "cert", "key", NULL
+static const char *const curator_params[] = { "naming", "form", COMMON_PARAMS };
+static const char *const node_params[] = { COMMON_PARAMS };
+
+#define COMMON                                                                           \
+    .abi = DIBS_ENGINE_ABI, .name = "zookeeper", .schemes = schemes,                     \
+    .state_size = sizeof(struct zk), .open = zk_open, .close = zk_close,                 \
+    .renew = dibs__zk_renew, .cell_read = dibs__zk_cell_read,                            \
+    .cell_swap = dibs__zk_cell_swap
+
+static const dibs_engine node = {
+    COMMON,
+    .layout = "node",
+    .params = node_params,
+    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_INSPECT |
+            DIBS_CAP_BREAK | DIBS_CAP_WAKE,
+    .attempt = dibs__zk_node_attempt,
+    .release = dibs__zk_node_release,
+    .list = dibs__zk_node_list,
+    .inspect = dibs__zk_node_inspect,
+    .evict = dibs__zk_node_evict,
 };
 
 __attribute__((visibility("default"))) extern const dibs_engine dibs_engine_table;
 
+static const dibs_engine *const layouts[] = { &dibs_engine_table, &node, NULL };
+
 const dibs_engine dibs_engine_table = {
-    .abi = DIBS_ENGINE_ABI,
-    .name = "zookeeper",
-    .schemes = schemes,
-    .params = params,
+    COMMON,
+    .layout = "curator",
+    .layouts = layouts,
+    .params = curator_params,
     .caps = DIBS_CAP_LEASE | DIBS_CAP_FAIR | DIBS_CAP_SHARED | DIBS_CAP_PERMITS |
             DIBS_CAP_TOKEN | DIBS_CAP_CELL | DIBS_CAP_INSPECT | DIBS_CAP_BREAK |
-            DIBS_CAP_WAKE | DIBS_CAP_DETAIL,
-    .state_size = sizeof(struct zk),
-    .open = zk_open,
-    .close = zk_close,
-    .attempt = zk_attempt,
-    .watch = zk_watch,
-    .renew = zk_renew,
-    .release = zk_release,
-    .downgrade = zk_downgrade,
-    .list = zk_list,
-    .inspect = zk_inspect,
-    .evict = zk_evict,
-    .cell_read = zk_cell_read,
-    .cell_swap = zk_cell_swap,
+            DIBS_CAP_WAKE | DIBS_CAP_DETAIL | DIBS_CAP_OBSERVE,
+    .attempt = dibs__zk_curator_attempt,
+    .release = dibs__zk_curator_release,
+    .downgrade = dibs__zk_curator_downgrade,
+    .list = dibs__zk_curator_list,
+    .inspect = dibs__zk_curator_inspect,
+    .evict = dibs__zk_curator_evict,
 };

@@ -10,23 +10,13 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/name.h"
+#include "core/registry.h"
+#include "core/session.h"
 #include "core/sys.h"
 
 #define CALL_LIMIT_MS 3000
 
 extern const dibs_engine dibs_engine_table;
-
-static const dibs_host host = {
-    .now = dibs__now,
-    .ring = dibs__bell_ring,
-    .sleep_until = dibs__sleep_until,
-    .fail = dibs__fail,
-    .alloc = dibs__alloc,
-    .free = dibs__free,
-    .random = dibs__random,
-    .param = dibs__url_param,
-    .param_ms = dibs__url_param_ms,
-};
 
 int
 run_case(int argc, char **argv, const struct test_case *cases, size_t count)
@@ -46,28 +36,38 @@ run_case(int argc, char **argv, const struct test_case *cases, size_t count)
     return 2;
 }
 
+/* the table of the layout that the URL asks for, as core finds it */
+static int
+choose_engine(drive *client)
+{
+    static int is_known;
+    if (!is_known)
+        CHECK(dibs__registry_add(&dibs_engine_table, &client->err) == DIBS_OK);
+    is_known = 1;
+    int rc =
+        dibs__registry_find(&client->engine, client->url.parts.scheme,
+                            dibs__url_param(&client->url.parts, "layout"), &client->err);
+    return rc ? rc : dibs__url_check_params(&client->url, client->engine, &client->err);
+}
+
 static int
 open_text(drive *client, const char *text)
 {
     memset(client, 0, sizeof *client);
     CHECK(dibs__url_parse(&client->url, text, &client->err) == DIBS_OK);
-    CHECK(dibs__url_check_params(&client->url, dibs_engine_table.params, &client->err) ==
-          DIBS_OK);
-    client->session.host = &host;
-    client->session.app = "drive";
-    client->session.keeper_bell = &client->session.own_keeper_bell;
-    client->session.caps = dibs_engine_table.caps;
-    for (size_t i = 0; i < sizeof client->session.id; i++)
-        client->session.id[i] = (uint8_t)dibs__random();
-    int rc = dibs_engine_table.open(&client->redis, &client->session, &client->url.parts,
-                                    dibs__now() + slowly(CALL_LIMIT_MS) * DIBS_MS,
-                                    &client->err);
+    int rc = choose_engine(client);
+    if (!rc)
+        dibs__session_init(&client->session, client->engine, "drive");
+    if (!rc)
+        rc = client->engine->open(&client->redis, &client->session, &client->url.parts,
+                                  dibs__now() + slowly(CALL_LIMIT_MS) * DIBS_MS,
+                                  &client->err);
     if (rc) {
         dibs__url_free(&client->url);
         return rc;
     }
     static const char *const count[] = { "return redis.call('INCR', KEYS[1])", NULL };
-    CHECK(dibs__redis_script_new(&client->count, "count", count, &host) == DIBS_OK);
+    CHECK(dibs__redis_script_new(&client->count, "count", count, &dibs__host) == DIBS_OK);
     return DIBS_OK;
 }
 
@@ -97,8 +97,8 @@ drive_open(drive *client, const char *format, ...)
 void
 drive_close(drive *client)
 {
-    dibs__redis_script_free(&client->count, &host);
-    dibs_engine_table.close(&client->redis, 0);
+    dibs__redis_script_free(&client->count, &dibs__host);
+    client->engine->close(&client->redis, 0);
     dibs__url_free(&client->url);
 }
 

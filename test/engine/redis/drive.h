@@ -11,6 +11,7 @@
 #include "servers.h"
 
 typedef struct drive {
+    const dibs_engine *engine; /* the table of its layout */
     dibs_session session;
     dibs__url url;
     struct redis redis;

@@ -19,8 +19,6 @@
 /* how often a waiter comes back when it is not told: well within the lease it waits by */
 #define LOOK_MS 5
 
-extern const dibs_engine dibs_engine_table;
-
 static server one;
 static drive here, there;
 static uint64_t last_serial;
@@ -74,15 +72,15 @@ attempt(drive *client, dibs_claim *claim)
     claim->bell = &claim->own_bell;
     claim->hint_ms = claim->position = 0;
     claim->sent = dibs__now();
-    return dibs_engine_table.attempt(&client->redis, claim, dibs__now() + CALL_LIMIT,
-                                     &client->err);
+    return client->engine->attempt(&client->redis, claim, dibs__now() + CALL_LIMIT,
+                                   &client->err);
 }
 
 static int
 release(drive *client, dibs_claim *claim)
 {
-    return dibs_engine_table.release(&client->redis, claim, 0, dibs__now() + CALL_LIMIT,
-                                     &client->err);
+    return client->engine->release(&client->redis, claim, 0, dibs__now() + CALL_LIMIT,
+                                   &client->err);
 }
 
 static int
@@ -90,8 +88,8 @@ renew(drive *client, dibs_claim *claim)
 {
     dibs_claim *claims[] = { claim };
     int result;
-    dibs_engine_table.renew(&client->redis, claims, &result, 1, dibs__now() + CALL_LIMIT,
-                            &client->err);
+    client->engine->renew(&client->redis, claims, &result, 1, dibs__now() + CALL_LIMIT,
+                          &client->err);
     return result;
 }
 
@@ -99,9 +97,9 @@ static size_t
 evict(drive *client)
 {
     size_t broken = 0;
-    CHECK_SAME(dibs_engine_table.evict(&client->redis, NAME, sizeof NAME - 1,
-                                       dibs__hash(NAME, sizeof NAME - 1), &broken,
-                                       dibs__now() + CALL_LIMIT, &client->err),
+    CHECK_SAME(client->engine->evict(&client->redis, NAME, sizeof NAME - 1,
+                                     dibs__hash(NAME, sizeof NAME - 1), &broken,
+                                     dibs__now() + CALL_LIMIT, &client->err),
                DIBS_OK);
     return broken;
 }

@@ -15,10 +15,10 @@
 #define HEX "0123456789abcdef0123456789abcdef"
 
 static const dibs_host host = { .alloc = dibs__alloc, .free = dibs__free };
-static dibs_session session = { .host = &host, .app = "an app" };
-static struct zk zk = {
-    .session = &session, .host = &host, .host_name = "a host", .pid = 7, .root = "/dibs"
+static dibs_session session = {
+    .host = &host, .app = "an app", .machine = "a host", .pid = 7
 };
+static struct zk zk = { .session = &session, .host = &host, .root = "/dibs" };
 
 /* ---- queues ---- */
 
@@ -348,14 +348,14 @@ long_notes(void)
     text[sizeof text - 1] = '\0';
     memset(app, '\x01', sizeof app - 1);
     app[sizeof app - 1] = '\0';
-    memset(zk.host_name, ' ', sizeof zk.host_name - 1);
+    memset(session.machine, ' ', sizeof session.machine - 1);
     claim.note = text;
     session.app = app;
     int len = dibs__zk_data_write(data, &zk, &claim);
     CHECK_WITHIN(len, 100, NODE_DATA_MAX - 1);
     dibs__zk_data_parse(&note, data, len);
     CHECK(strcmp(note.party.note, text) == 0);
-    CHECK_SAME(strlen(note.party.host), sizeof zk.host_name - 1);
+    CHECK_SAME(strlen(note.party.host), sizeof session.machine - 1);
     CHECK_SAME(strlen(note.party.app), 128);
 }
 

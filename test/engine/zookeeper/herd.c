@@ -19,8 +19,6 @@
 #define LEASE_MS 30000
 #define CALL_MS 10000
 
-extern const dibs_engine dibs_engine_table;
-
 static server one;
 static drive clients[CLIENTS];
 static dibs_claim claims[1 + WAITERS]; /* the first one holds at first */
@@ -79,16 +77,16 @@ attempt(int index)
     drive *client = client_of(index);
     claims[index].sent = dibs__now();
     claims[index].seen = dibs_bell_seen(&claims[index].own_bell);
-    return dibs_engine_table.attempt(&client->zk, &claims[index], in_ms(slowly(CALL_MS)),
-                                     &client->err);
+    return client->engine->attempt(&client->zk, &claims[index], in_ms(slowly(CALL_MS)),
+                                   &client->err);
 }
 
 static void
 watch(int index)
 {
     drive *client = client_of(index);
-    CHECK_SAME(dibs_engine_table.watch(&client->zk, &claims[index],
-                                       in_ms(slowly(CALL_MS)), &client->err),
+    CHECK_SAME(client->engine->watch(&client->zk, &claims[index], in_ms(slowly(CALL_MS)),
+                                     &client->err),
                DIBS_OK);
 }
 
@@ -96,8 +94,8 @@ static int
 release(int index)
 {
     drive *client = client_of(index);
-    return dibs_engine_table.release(&client->zk, &claims[index], 0,
-                                     in_ms(slowly(CALL_MS)), &client->err);
+    return client->engine->release(&client->zk, &claims[index], 0, in_ms(slowly(CALL_MS)),
+                                   &client->err);
 }
 
 /* waits as core does: attempt, watch, and attempt once more before it sleeps */

@@ -8,38 +8,38 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "core/registry.h"
+#include "core/session.h"
 
 #define CALL_LIMIT_MS 5000
 
 extern const dibs_engine dibs_engine_table;
 
-static const dibs_host host = {
-    .now = dibs__now,
-    .ring = dibs__bell_ring,
-    .sleep_until = dibs__sleep_until,
-    .fail = dibs__fail,
-    .alloc = dibs__alloc,
-    .free = dibs__free,
-    .random = dibs__random,
-    .param = dibs__url_param,
-    .param_ms = dibs__url_param_ms,
-};
+/* the table of the layout that the URL asks for, as core finds it */
+static int
+choose_engine(drive *client)
+{
+    static int is_known;
+    if (!is_known)
+        CHECK(dibs__registry_add(&dibs_engine_table, &client->err) == DIBS_OK);
+    is_known = 1;
+    int rc =
+        dibs__registry_find(&client->engine, client->url.parts.scheme,
+                            dibs__url_param(&client->url.parts, "layout"), &client->err);
+    return rc ? rc : dibs__url_check_params(&client->url, client->engine, &client->err);
+}
 
 static int
 open_text(drive *client, const char *text)
 {
     memset(client, 0, sizeof *client);
     CHECK(dibs__url_parse(&client->url, text, &client->err) == DIBS_OK);
-    CHECK(dibs__url_check_params(&client->url, dibs_engine_table.params, &client->err) ==
-          DIBS_OK);
-    client->session.host = &host;
-    client->session.app = "drive";
-    client->session.keeper_bell = &client->session.own_keeper_bell;
-    client->session.caps = dibs_engine_table.caps;
-    for (size_t i = 0; i < sizeof client->session.id; i++)
-        client->session.id[i] = (uint8_t)dibs__random();
-    int rc = dibs_engine_table.open(&client->zk, &client->session, &client->url.parts,
-                                    in_ms(slowly(CALL_LIMIT_MS)), &client->err);
+    int rc = choose_engine(client);
+    if (!rc)
+        dibs__session_init(&client->session, client->engine, "drive");
+    if (!rc)
+        rc = client->engine->open(&client->zk, &client->session, &client->url.parts,
+                                  in_ms(slowly(CALL_LIMIT_MS)), &client->err);
     if (rc)
         dibs__url_free(&client->url);
     return rc;
@@ -71,14 +71,14 @@ drive_open(drive *client, const char *format, ...)
 void
 drive_close(drive *client)
 {
-    dibs_engine_table.close(&client->zk, 0);
+    client->engine->close(&client->zk, 0);
     dibs__url_free(&client->url);
 }
 
 void
 drive_close_forked(drive *client)
 {
-    dibs_engine_table.close(&client->zk, 1);
+    client->engine->close(&client->zk, 1);
     dibs__url_free(&client->url);
 }
 

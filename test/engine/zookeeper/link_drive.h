@@ -14,6 +14,7 @@
 #define TICK_MS 100 /* of the servers of tests */
 
 typedef struct drive {
+    const dibs_engine *engine; /* the table of its layout */
     dibs_session session;
     dibs__url url;
     struct zk zk;

@@ -31,11 +31,13 @@ static const struct {
     int code;
     const char *said;
 } refused[] = {
-    { "zk://h/?layout=other", DIBS_ECONFIG, "layout=other: there are curator, node" },
-    { "zk://h/?naming=x", DIBS_ECONFIG, "naming=x: there are curator, kazoo, bare" },
-    { "zk://h/?form=x", DIBS_ECONFIG, "form=x: there are mutex, rw" },
+    { "zk://h/?layout=other", DIBS_ECONFIG, "has curator, node" },
+    { "zk://h/?naming=x", DIBS_ECONFIG,
+      "parameter 'naming' is 'x': there are curator, kazoo, bare" },
+    { "zk://h/?form=x", DIBS_ECONFIG, "parameter 'form' is 'x': there are mutex, rw" },
     { "zk://h/?layout=node&form=rw", DIBS_ECONFIG, "layout=curator" },
-    { "zk://h/?acl=x", DIBS_ECONFIG, "acl=x: there are open, creator, read" },
+    { "zk://h/?acl=x", DIBS_ECONFIG,
+      "parameter 'acl' is 'x': there are open, creator, read" },
     { "zk://h/?acl=creator", DIBS_ECONFIG, "needs a user and a password" },
     { "zk://user@h/", DIBS_ECONFIG, "a password" },
     { "zk://h/?tick=0ms", DIBS_ECONFIG, "tick=" },
