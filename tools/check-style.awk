@@ -7,8 +7,10 @@ BEGIN {
     may["include"] = " include engine.h dibs.h "
     may["src/util"] = " "
     may["src/resp"] = " src/util dibs.h engine.h "
+    may["src/http"] = " src/util dibs.h engine.h "
+    may["src/kit"] = " src/util dibs.h engine.h "
     may["src/core"] = " src/util dibs.h engine.h "
-    may["src/engine"] = " src/util src/resp dibs.h engine.h "
+    may["src/engine"] = " src/util src/resp src/http src/kit dibs.h engine.h "
     may["cli"] = " src/util dibs.h "
     may["examples"] = " dibs.h "
 

@@ -124,7 +124,7 @@ CASE(engines)
     CHECK_SAME(DIBS(&list, "engines"), 0);
     CHECK_HAS(list.out, "\nlocal      built in ");
     CHECK_HAS(list.out, "\nmock       installed ");
-    CHECK_HAS(list.out, "\nconsul     not installed ");
+    CHECK_HAS(list.out, "\nmysql      not installed ");
     CHECK_HAS(list.out, getenv("DIBS_ENGINE_DIR"));
     CHECK_SAME(DIBS(&list, "engines", "--json"), 0);
     check_json(list.out);

@@ -49,7 +49,7 @@ refuse_release(void *state, dibs_claim *claim, uint32_t linger_ms, dibs_time dea
 
 extern const dibs_engine dibs_engine_table;
 __attribute__((visibility("default"))) const dibs_engine dibs_engine_table = {
-#if defined(BAD_etcd)
+#if defined(BAD_postgres)
     .abi = DIBS_ENGINE_ABI + 1,
 #else
     .abi = DIBS_ENGINE_ABI,

@@ -199,14 +199,14 @@ CASE(module_that_is_no_engine)
 CASE(module_of_another_abi)
 {
     assert_int_equal(setenv("DIBS_ENGINE_DIR", BAD_ENGINES, 1), 0);
-    cannot_open("etcd://h", "abi 3");
+    cannot_open("postgres://h", "abi 3");
 }
 
 CASE(module_of_another_scheme)
 {
     assert_int_equal(setenv("DIBS_ENGINE_DIR", BAD_ENGINES, 1), 0);
-    cannot_open("consul://h", "does not serve 'consul:'");
-    cannot_open("consul://h", "consul"); /* the second time as well */
+    cannot_open("sqlite:/h", "does not serve 'sqlite:'");
+    cannot_open("sqlite:/h", "sqlite"); /* the second time as well */
 }
 
 CASE(file_that_is_no_module)

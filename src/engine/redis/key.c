@@ -8,6 +8,7 @@
 
 #include "redis.h"
 #include "util/digits.h"
+#include "util/escape.h"
 
 static void
 append(struct key *key, const void *bytes, size_t len)
@@ -18,19 +19,20 @@ append(struct key *key, const void *bytes, size_t len)
     key->len += len;
 }
 
+/* what would end the name, or begin another */
+static int
+is_brace(unsigned char byte)
+{
+    return byte == '{' || byte == '}';
+}
+
 static void
 append_escaped(struct key *key, const char *name, size_t len)
 {
-    for (size_t i = 0; i < len; i++) {
-        char escaped[4];
-        if (name[i] != '{' && name[i] != '}' && name[i] != '%') {
-            append(key, name + i, 1);
-            continue;
-        }
-        (void)snprintf(escaped, sizeof escaped, "%%%02X",
-                       (unsigned)(unsigned char)name[i]);
-        append(key, escaped, 3);
-    }
+    size_t added;
+    if (escape(key->text + key->len, sizeof key->text - key->len, &added, name, len,
+               is_brace) == 0)
+        key->len += added;
 }
 
 void
@@ -45,27 +47,6 @@ dibs__redis_key_set(struct key *key, const char *prefix, const char *name, size_
     append(key, suffix, strlen(suffix));
 }
 
-/* unescape reads one character of an escaped name; returns how many bytes it took, or 0 */
-static size_t
-unescape(const char *text, size_t len, char *out)
-{
-    static const struct {
-        char code[4], means;
-    } escapes[] = { { "%7B", '{' }, { "%7D", '}' }, { "%25", '%' } };
-    *out = *text;
-    if (*text == '{' || *text == '}')
-        return 0;
-    if (*text != '%')
-        return 1;
-    for (size_t i = 0; len >= 3 && i < sizeof escapes / sizeof *escapes; i++) {
-        if (memcmp(text, escapes[i].code, 3) == 0) {
-            *out = escapes[i].means;
-            return 3;
-        }
-    }
-    return 0;
-}
-
 int
 dibs__redis_key_name(const char *text, size_t len, const char *prefix, const char *suffix,
                      char name[DIBS_NAME_MAX], size_t *name_len)
@@ -75,17 +56,8 @@ dibs__redis_key_name(const char *text, size_t len, const char *prefix, const cha
         text[before] != '{' || text[len - behind - 1] != '}' ||
         memcmp(text + len - behind, suffix, behind) != 0)
         return -1;
-    const char *at = text + before + 1, *end = text + len - behind - 1;
-    *name_len = 0;
-    while (at < end) {
-        char byte;
-        size_t took = unescape(at, (size_t)(end - at), &byte);
-        if (!took || *name_len == DIBS_NAME_MAX)
-            return -1;
-        name[(*name_len)++] = byte;
-        at += took;
-    }
-    return 0;
+    return unescape(name, DIBS_NAME_MAX, name_len, text + before + 1,
+                    len - before - behind - 2, is_brace);
 }
 
 /* ---- slots ---- */

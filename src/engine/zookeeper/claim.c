@@ -15,25 +15,38 @@
 struct mine
 dibs__zk_mine(const dibs_claim *claim)
 {
-    uint64_t numbers = __atomic_load_n(&claim->priv[1], __ATOMIC_RELAXED);
-    uint64_t rest = __atomic_load_n(&claim->priv[2], __ATOMIC_ACQUIRE);
+    uint64_t priv[3];
+    dibs__kit_priv_read(priv, claim);
     return (struct mine){
-        .birth = __atomic_load_n(&claim->priv[0], __ATOMIC_RELAXED),
-        .flags = (unsigned)(rest & ((1u << MINE_FLAG_BITS) - 1)),
-        .number = (int32_t)(uint32_t)numbers,
-        .beside = (uint32_t)(numbers >> 32),
-        .czxid = (int64_t)(rest >> MINE_FLAG_BITS),
+        .birth = priv[0],
+        .flags = (unsigned)(priv[2] & ((1u << MINE_FLAG_BITS) - 1)),
+        .number = (int32_t)(uint32_t)priv[1],
+        .beside = (uint32_t)(priv[1] >> 32),
+        .czxid = (int64_t)(priv[2] >> MINE_FLAG_BITS),
     };
 }
 
 void
 dibs__zk_mine_store(dibs_claim *claim, const struct mine *mine)
 {
-    uint64_t numbers = (uint64_t)mine->beside << 32 | (uint32_t)mine->number;
-    uint64_t rest = (uint64_t)mine->czxid << MINE_FLAG_BITS | mine->flags;
-    __atomic_store_n(&claim->priv[0], mine->birth, __ATOMIC_RELAXED);
-    __atomic_store_n(&claim->priv[1], numbers, __ATOMIC_RELAXED);
-    __atomic_store_n(&claim->priv[2], rest, __ATOMIC_RELEASE);
+    uint64_t priv[3] = { mine->birth,
+                         (uint64_t)mine->beside << 32 | (uint32_t)mine->number,
+                         (uint64_t)mine->czxid << MINE_FLAG_BITS | mine->flags };
+    dibs__kit_priv_write(claim, priv);
+}
+
+int
+dibs__zk_data_write(char out[KIT_NOTE_MAX], const struct zk *zk, const dibs_claim *claim)
+{
+    char uuid[UUID_LEN + 1];
+    dibs__zk_uuid(zk, claim, uuid);
+    return dibs__kit_note_write(out, zk->session, claim, uuid);
+}
+
+void
+dibs__zk_note_of(struct kit_note *out, const struct op *op)
+{
+    dibs__kit_note_parse(out, op->got.text, op->got.len > 0 ? (size_t)op->got.len : 0);
 }
 
 /* `limit` and `flags` never change, so they may be read whenever. */
@@ -203,7 +216,7 @@ finish(struct turn *turn, int rc, ending_fn *end)
 static int
 write_down(struct turn *turn, ending_fn *end)
 {
-    int rc = dibs__zk_lapse_add(turn->zk, turn->claim);
+    int rc = dibs__kit_lapse_add(turn->zk->lapses, turn->claim);
     return rc ? finish(turn, rc, end) : DIBS_OK;
 }
 

@@ -100,15 +100,6 @@ int dibs__zk_each_node(struct zk *zk, const dibs_claim *claim, const struct mine
 int dibs__zk_move(struct zk *zk, dibs_claim *claim, dibs_time deadline,
                   struct session **out, dibs_error *err);
 
-/* ---- lapse.c ---- */
-
-/* add writes down a grant, move that it is renewed (`until`; 0: as before) or written in
- * another way: ELOST if it is over. released takes note of what release is about to say,
- * and returns it. */
-int dibs__zk_lapse_add(struct zk *zk, const dibs_claim *claim);
-int dibs__zk_lapse_move(struct zk *zk, const dibs_claim *claim, dibs_time until);
-int dibs__zk_lapse_released(struct zk *zk, const dibs_claim *claim, int rc);
-
 /* ---- semaphore.c ---- */
 
 int dibs__zk_permits_attempt(struct zk *zk, dibs_claim *claim, dibs_time deadline,

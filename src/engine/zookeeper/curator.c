@@ -33,7 +33,7 @@ static int
 find_in_data(struct turn *turn, const struct queue *queue, int *found)
 {
     char uuid[UUID_LEN + 1];
-    struct node_note note;
+    struct kit_note note;
     struct path path;
     int rc = DIBS_OK;
     *found = -1;
@@ -46,8 +46,8 @@ find_in_data(struct turn *turn, const struct queue *queue, int *found)
         struct op op = { .kind = OP_GET, .path = path.text };
         rc = dibs__zk_turn_run(turn, &op, 1);
         if (!rc && op.rc == ZOK) {
-            dibs__zk_data_parse(&note, op.got.text, op.got.len);
-            *found = strcmp(note.uuid, uuid) == 0 ? i : -1;
+            dibs__zk_note_of(&note, &op);
+            *found = strcmp(note.id, uuid) == 0 ? i : -1;
         }
         dibs__zk_ops_free(&op, 1);
     }
@@ -126,16 +126,16 @@ static int
 is_still_ours(struct turn *turn, const struct path *path, int *is_ours)
 {
     char uuid[UUID_LEN + 1];
-    struct node_note note;
+    struct kit_note note;
     struct op op = { .kind = OP_GET, .path = path->text };
     *is_ours = 1;
     if (!names_do_not_tell(turn))
         return DIBS_OK;
     dibs__zk_uuid(turn->zk, turn->claim, uuid);
     int rc = dibs__zk_turn_run(turn, &op, 1);
-    dibs__zk_data_parse(&note, op.got.text, op.got.len);
+    dibs__zk_note_of(&note, &op);
     *is_ours = !rc && op.rc == ZOK &&
-               (op.stat.czxid == turn->mine.czxid || strcmp(note.uuid, uuid) == 0);
+               (op.stat.czxid == turn->mine.czxid || strcmp(note.id, uuid) == 0);
     dibs__zk_ops_free(&op, 1);
     return rc;
 }
@@ -202,7 +202,7 @@ dibs__zk_curator_release(void *state, dibs_claim *claim, uint32_t linger_ms,
     struct zk *zk = state;
     (void)linger_ms; /* without DIBS_CAP_LINGER there is none */
     dibs__zk_unwatch(zk, claim);
-    return dibs__zk_lapse_released(zk, claim, release(zk, claim, deadline, err));
+    return dibs__kit_lapse_released(zk->lapses, claim, release(zk, claim, deadline, err));
 }
 
 /* ---- attempt ---- */
@@ -300,7 +300,7 @@ list(struct turn *turn)
 static int
 make_and_list(struct turn *turn)
 {
-    char prefix[CONTENDER_MAX], data[NODE_DATA_MAX];
+    char prefix[CONTENDER_MAX], data[KIT_NOTE_MAX];
     struct path path;
     dibs__zk_contender_prefix(prefix, turn->zk, turn->claim,
                               dibs__zk_kind(turn->zk, turn->claim, &turn->mine));
@@ -368,7 +368,7 @@ dibs__zk_curator_attempt(void *state, dibs_claim *claim, dibs_time deadline,
 /* The reader's node has the writer's number, so it is where the writer was; and it says
  * which token the hold has, as that is not its own. */
 static int
-write_reader(char data[NODE_DATA_MAX], const struct turn *turn)
+write_reader(char data[KIT_NOTE_MAX], const struct turn *turn)
 {
     const dibs_claim *claim = turn->claim;
     dibs_claim reader = {
@@ -396,7 +396,7 @@ is_downgraded(struct turn *turn, const struct path *reader, int rc)
 static int
 replace(struct turn *turn, const struct path *writer, const struct path *reader)
 {
-    char data[NODE_DATA_MAX];
+    char data[KIT_NOTE_MAX];
     struct op parts[] = {
         { .kind = OP_CREATE,
           .path = reader->text,
@@ -434,7 +434,7 @@ dibs__zk_curator_downgrade(void *state, dibs_claim *claim, dibs_time deadline,
     if (rc == DIBS_OK)
         turn.mine.flags |= MINE_READER;
     dibs__zk_turn_store(&turn);
-    (void)dibs__zk_lapse_move(zk, claim, 0);
+    (void)dibs__kit_lapse_move(zk->lapses, claim, 0);
     if (rc == DIBS_OK)
         claim->mode = DIBS_SHARED;
     return rc == DIBS_OK || rc == DIBS_ELOST || rc == DIBS_EUNAVAIL ? rc : DIBS_EUNKNOWN;

@@ -52,8 +52,8 @@ int
 dibs__zk_report_party(dibs_sink *sink, const struct op *node, int waits, int mode,
                       uint32_t permits)
 {
-    struct node_note note;
-    dibs__zk_data_parse(&note, node->got.text, node->got.len);
+    struct kit_note note;
+    dibs__zk_note_of(&note, node);
     dibs_party party = note.party;
     party.mode = mode;
     party.permits = permits;
@@ -297,10 +297,10 @@ struct semaphore {
 static void
 see_limit(struct semaphore *semaphore, const struct op *node)
 {
-    struct node_note note;
+    struct kit_note note;
     if (semaphore->limit || node->rc != ZOK)
         return;
-    dibs__zk_data_parse(&note, node->got.text, node->got.len);
+    dibs__zk_note_of(&note, node);
     semaphore->limit = note.limit;
 }
 
@@ -367,8 +367,8 @@ holds_permits(const struct semaphore *semaphore, int index)
 static uint32_t
 permits_wanted(const struct op *node)
 {
-    struct node_note note;
-    dibs__zk_data_parse(&note, node->got.text, node->got.len);
+    struct kit_note note;
+    dibs__zk_note_of(&note, node);
     return note.permits ? note.permits : 1;
 }
 

@@ -16,7 +16,7 @@
 struct moving {
     struct zk *zk;
     const dibs_claim *claim;
-    char data[NODE_DATA_MAX];
+    char data[KIT_NOTE_MAX];
     int data_len;
     struct op *parts;
     int count;

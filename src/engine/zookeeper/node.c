@@ -19,12 +19,12 @@ static int
 is_ours(const struct turn *turn, const struct op *op)
 {
     char uuid[UUID_LEN + 1];
-    struct node_note note;
+    struct kit_note note;
     if (turn->mine.flags & MINE_NODE)
         return op->stat.czxid == turn->mine.czxid;
     dibs__zk_uuid(turn->zk, turn->claim, uuid);
-    dibs__zk_data_parse(&note, op->got.text, op->got.len);
-    return strcmp(note.uuid, uuid) == 0;
+    dibs__zk_note_of(&note, op);
+    return strcmp(note.id, uuid) == 0;
 }
 
 static void
@@ -91,7 +91,7 @@ dibs__zk_node_release(void *state, dibs_claim *claim, uint32_t linger_ms,
     struct zk *zk = state;
     (void)linger_ms; /* without DIBS_CAP_LINGER there is none */
     dibs__zk_unwatch(zk, claim);
-    return dibs__zk_lapse_released(zk, claim, release(zk, claim, deadline, err));
+    return dibs__kit_lapse_released(zk->lapses, claim, release(zk, claim, deadline, err));
 }
 
 /* ---- attempt ---- */
@@ -159,7 +159,7 @@ see_created(struct turn *turn, const struct op *op, int was_unsure)
 static int
 one_round(struct turn *turn)
 {
-    char data[NODE_DATA_MAX];
+    char data[KIT_NOTE_MAX];
     int was_unsure = (turn->mine.flags & MINE_UNSURE) != 0;
     struct op op = { .kind = OP_CREATE,
                      .path = turn->lock.text,

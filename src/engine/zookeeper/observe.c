@@ -88,7 +88,7 @@ compare(struct view *view, uint64_t token, const char *path, enum watch_kind kin
 static int
 see_holder(struct view *view, const struct path *path, int is_alone)
 {
-    struct node_note note;
+    struct kit_note note;
     struct op op = { .kind = OP_GET, .path = path->text };
     int rc = dibs__zk_run(view->session, &op, 1, view->deadline, view->err);
     if (!rc && op.rc == ZNONODE)
@@ -96,7 +96,7 @@ see_holder(struct view *view, const struct path *path, int is_alone)
     else if (!rc && op.rc != ZOK)
         rc = dibs__zk_refused(view->zk, &op, view->err);
     if (!rc) {
-        dibs__zk_data_parse(&note, op.got.text, op.got.len);
+        dibs__zk_note_of(&note, &op);
         uint64_t token = note.party.token ? note.party.token : token_of(op.stat.czxid);
         rc = compare(view, token, is_alone ? path->text : view->lock.text,
                      is_alone ? WATCH_NODE : WATCH_CHILDREN);

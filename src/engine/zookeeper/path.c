@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char digits[] = "0123456789ABCDEF";
+#include "util/escape.h"
 
 /* ---- building ---- */
 
@@ -27,15 +27,15 @@ add_text(struct path *path, const char *text)
 }
 
 static int
-add_byte(struct path *path, unsigned char byte, int encoded)
+add_escaped(struct path *path, const char *text, size_t len, escape_needs *needs)
 {
-    char text[4] = { (char)byte };
-    if (encoded) {
-        text[0] = '%';
-        text[1] = digits[byte >> 4];
-        text[2] = digits[byte & 15];
-    }
-    return add_text(path, text);
+    size_t added;
+    if (escape(path->text + path->len, sizeof path->text - path->len - 1, &added, text,
+               len, needs))
+        return -1;
+    path->len += added;
+    path->text[path->len] = '\0';
+    return 0;
 }
 
 /* ---- names ---- */
@@ -56,21 +56,26 @@ is_reserved(const char *name, size_t len)
 }
 
 static int
-is_plain(unsigned char byte)
+is_not_plain(unsigned char byte)
 {
-    return byte >= 0x20 && byte <= 0x7e && byte != '/' && byte != '%';
+    return byte < 0x20 || byte > 0x7e || byte == '/';
+}
+
+static int
+is_any(unsigned char byte)
+{
+    (void)byte;
+    return 1;
 }
 
 static int
 add_name(struct path *path, const char *name, size_t len, int at_top)
 {
-    int dots = is_dots(name, len), reserved = at_top && is_reserved(name, len);
-    int rc = 0;
-    for (size_t i = 0; i < len && !rc; i++) {
-        unsigned char byte = (unsigned char)name[i];
-        rc = add_byte(path, byte, dots || (reserved && i == 0) || !is_plain(byte));
-    }
-    return rc;
+    if (is_dots(name, len))
+        return add_escaped(path, name, len, is_any);
+    size_t first = at_top && is_reserved(name, len) ? 1 : 0;
+    return add_escaped(path, name, first, is_any) ||
+           add_escaped(path, name + first, len - first, is_not_plain);
 }
 
 static int
@@ -109,55 +114,32 @@ dibs__zk_child(struct path *out, const struct path *parent, const char *child)
 
 /* ---- back to names ---- */
 
-static int
-value_of(char digit)
+/* what is written in a way of its own */
+static const char *
+special_name(const char *node)
 {
-    const char *at = digit ? strchr(digits, digit) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* byte_of decodes what stands at `text`: its length is returned, 0 if it is no byte. */
-static size_t
-byte_of(const char *text, char *byte)
-{
-    if (*text != '%') {
-        *byte = *text;
-        return is_plain((unsigned char)*text) ? 1 : 0;
-    }
-    int high = value_of(text[1]), low = high < 0 ? -1 : value_of(text[2]);
-    if (low < 0)
-        return 0;
-    *byte = (char)(high << 4 | low);
-    return 3;
-}
-
-/* There is one way to write a name (or two, for what is reserved at the top). */
-static int
-is_written_so(const char *node, const char *name, size_t len)
-{
-    struct path path = { 0 };
-    if (add_name(&path, name, len, 0) == 0 && strcmp(path.text, node) == 0)
-        return 1;
-    path.len = 0;
-    return is_reserved(name, len) && add_name(&path, name, len, 1) == 0 &&
-           strcmp(path.text, node) == 0;
+    static const char *const pairs[][2] = { { "%2E", "." },
+                                            { "%2E%2E", ".." },
+                                            { "%7Aookeeper", "zookeeper" } };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (strcmp(node, pairs[i][0]) == 0)
+            return pairs[i][1];
+    return NULL;
 }
 
 int
 dibs__zk_name_of(const char *node, char name[DIBS_NAME_MAX], size_t *name_len)
 {
     char bytes[DIBS_NAME_MAX];
-    size_t len = 0, step;
-    for (const char *at = node; *at; at += step) {
-        if (len == sizeof bytes)
-            return -1;
-        step = byte_of(at, &bytes[len++]);
-        if (!step)
-            return -1;
-    }
-    if (!len || memchr(bytes, '\0', len) || !is_written_so(node, bytes, len))
+    const char *special = special_name(node), *from = special ? special : bytes;
+    size_t len = special ? strlen(special) : 0;
+    if (!special &&
+        (unescape(bytes, sizeof bytes, &len, node, strlen(node), is_not_plain) ||
+         is_dots(bytes, len)))
         return -1;
-    memcpy(name, bytes, len);
+    if (!len || memchr(from, '\0', len))
+        return -1;
+    memcpy(name, from, len);
     *name_len = len;
     return 0;
 }

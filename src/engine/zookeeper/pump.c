@@ -285,7 +285,7 @@ pump_run(void *arg)
     while (!atomic_load(&pump->stopping)) {
         uint64_t wakes;
         dibs_time due = tend_all(pump->zk, events, count);
-        due = earlier(due, dibs__zk_lapse(pump->zk));
+        due = earlier(due, dibs__kit_lapses_run(pump->zk->lapses));
         count = epoll_wait(pump->epoll_fd, events, EVENTS, ms_until(pump->zk, due));
         if (count > 0 && is_reported(events, count, 0))
             (void)!read(pump->wake_fd, &wakes, sizeof wakes);

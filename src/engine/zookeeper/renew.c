@@ -258,7 +258,7 @@ check_evidence(const struct renewal *renewal, dibs_claim *claim)
         rc = dibs__zk_move(renewal->zk, claim, renewal->deadline, &session, renewal->err);
     if (!rc && dibs__zk_safe_until(session) < until)
         rc = await_evidence(renewal, session, until);
-    return rc ? rc : dibs__zk_lapse_move(renewal->zk, claim, until);
+    return rc ? rc : dibs__kit_lapse_move(renewal->zk->lapses, claim, until);
 }
 
 void

@@ -343,12 +343,12 @@ ask_before(struct asking *asking, const struct path *folder, const struct queue 
 static int
 check_limits(const struct turn *turn, const struct asking *asking)
 {
-    struct node_note note;
+    struct kit_note note;
     for (int i = 1; i <= asking->count; i++) {
         const struct op *op = &asking->ops[i];
         if (op->rc != ZOK)
             continue;
-        dibs__zk_data_parse(&note, op->got.text, op->got.len);
+        dibs__zk_note_of(&note, op);
         if (note.limit && note.limit != turn->claim->limit)
             return turn->zk->host->fail(
                 turn->err, DIBS_EMISMATCH, "the limit is %u there, not %u",
@@ -492,7 +492,7 @@ judge(struct turn *turn, const struct places *places, const struct queues *queue
 
 /* what one round sends */
 struct asked {
-    char data[NODE_DATA_MAX];
+    char data[KIT_NOTE_MAX];
     struct path mutex, lease;
     struct op *parts;
     int part_count;

@@ -428,7 +428,8 @@ dibs__zk_sessions_close(struct zk *zk, int forked)
     }
     dibs__zk_watches_close(zk);
     dibs__zk_names_close(zk, forked);
-    dibs__zk_lapses_close(zk, forked);
+    dibs__kit_lapses_free(zk->lapses, forked);
+    zk->lapses = NULL;
     if (!forked)
         pthread_mutex_destroy(&all->mutex);
     zk->host->free(all);

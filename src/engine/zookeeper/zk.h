@@ -6,9 +6,10 @@
  * layout (`?layout=`) is how a lock is written down: curator.c (queues of sequential
  * nodes: locks, readers and writers, leaders), semaphore.c (Curator's semaphores, which
  * curator.c passes claims for permits to), node.c (one node per lock). contend.c reads a
- * queue: who comes before whom. path.c makes names of nodes, note.c what stands in them.
- * claim.c is what layouts have in common (claim.h), renew.c keeps holds, lapse.c ends those
- * that nobody keeps, move.c gives one a longer session, observe.c tells who leads.
+ * queue: who comes before whom. path.c makes names of nodes; what stands in them is a note
+ * of the kit's. claim.c is what layouts have in common (claim.h), renew.c keeps holds,
+ * lapse.c ends those that nobody keeps, move.c gives one a longer session, observe.c tells
+ * who leads.
  * look*.c is list, inspect and break; cell.c has the cells, the same for every layout; what
  * they ask goes through ask.c.
  *
@@ -25,6 +26,8 @@
 #include <zookeeper/zookeeper.h>
 
 #include <dibs/engine.h>
+
+#include "kit/kit.h"
 
 struct zk;
 
@@ -192,22 +195,13 @@ void dibs__zk_unwatch(struct zk *zk, const dibs_claim *claim);
 
 /* ---- what stands in nodes ---- */
 
-/* The data of a contender: the note of a leader's claim comes first, as Curator reads it as
- * the participant's id; then what `dibs show` prints. parse never fails: what a node of
- * another client says is taken as its note. */
-#define NODE_DATA_MAX 2048
-int dibs__zk_data_write(char out[NODE_DATA_MAX], const struct zk *zk,
+/* The data of a contender is a note of the kit's, with the claim's UUID as its id: the note
+ * of a leader's claim comes first, as Curator reads it as the participant's id; then what
+ * `dibs show` prints. Its token is 0 unless it is not the czxid's. note_of reads what an
+ * OP_GET has got, if anything. */
+int dibs__zk_data_write(char out[KIT_NOTE_MAX], const struct zk *zk,
                         const dibs_claim *claim);
-
-struct node_note {
-    char uuid[UUID_LEN + 1]; /* "" if it is not one of ours */
-    int mode;                /* enum dibs_mode; -1: unknown */
-    uint32_t permits, limit; /* 0: unknown */
-    dibs_party party; /* points into `text`; token is 0 unless it is not the czxid's;
-                              * lease_left_ms is the whole lease */
-    char text[NODE_DATA_MAX];
-};
-void dibs__zk_data_parse(struct node_note *out, const char *data, int len);
+void dibs__zk_note_of(struct kit_note *out, const struct op *op);
 
 /* ---- queues ---- */
 
@@ -299,18 +293,14 @@ struct zk {
     void *sessions;     /* session.c */
     void *watches;      /* watch.c */
     void *pump;         /* pump.c */
-    void *lapses;       /* lapse.c */
+    kit_lapses *lapses; /* see lapse.c */
     void *names;        /* names.c */
 };
 
 /* ---- leases that run out ---- */
 
-/* A session may outlive the lease of a hold that nobody renews. So what is granted is
- * written down in here, with the end of its lease, and the pump ends what is over: lapse
- * does that, and returns when to call it again. */
+/* A session may outlive the lease of a hold that nobody renews: the pump ends what is over. */
 int dibs__zk_lapses_open(struct zk *zk);
-void dibs__zk_lapses_close(struct zk *zk, int forked);
-dibs_time dibs__zk_lapse(struct zk *zk);
 
 /* ---- cells ---- */
 

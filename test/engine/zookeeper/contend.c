@@ -4,7 +4,6 @@
 #include "engine/zookeeper/zk.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -15,9 +14,7 @@
 #define HEX "0123456789abcdef0123456789abcdef"
 
 static const dibs_host host = { .alloc = dibs__alloc, .free = dibs__free };
-static dibs_session session = {
-    .host = &host, .app = "an app", .machine = "a host", .pid = 7
-};
+static dibs_session session = { .host = &host };
 static struct zk zk = { .session = &session, .host = &host, .root = "/dibs" };
 
 /* ---- queues ---- */
@@ -309,92 +306,6 @@ prefixes(void)
     zk.naming = NAMING_CURATOR;
 }
 
-static void
-notes(void)
-{
-    char data[NODE_DATA_MAX], uuid[UUID_LEN + 1];
-    struct node_note note;
-    dibs_claim claim = claim_of(5);
-    claim.note = "two\nlines of 100% \xc3\xa4";
-    claim.mode = DIBS_PERMITS;
-    claim.permits = 2;
-    claim.limit = 4000000000u;
-    claim.token = 640;
-    dibs__zk_uuid(&zk, &claim, uuid);
-    int len = dibs__zk_data_write(data, &zk, &claim);
-    CHECK_WITHIN(len, 100, NODE_DATA_MAX - 1);
-    CHECK(strncmp(data, claim.note, strlen(claim.note)) == 0);
-    dibs__zk_data_parse(&note, data, len);
-    CHECK(strcmp(note.party.note, claim.note) == 0 && strcmp(note.uuid, uuid) == 0);
-    CHECK_SAME(note.mode, DIBS_PERMITS);
-    CHECK_SAME(note.permits, 2);
-    CHECK_SAME(note.limit, 4000000000u);
-    CHECK_SAME(note.party.token, 640);
-    CHECK_SAME(note.party.lease_left_ms, 9);
-    CHECK_SAME(note.party.pid, 7);
-    CHECK(note.party.since_ms > INT64_C(1500000000000));
-    CHECK(strcmp(note.party.host, "a host") == 0);
-    CHECK(strcmp(note.party.app, "an app") == 0);
-}
-
-/* However long the parts are, the data fits, and the note comes back whole. */
-static void
-long_notes(void)
-{
-    char data[NODE_DATA_MAX], text[DIBS_NOTE_MAX + 1], app[4000];
-    struct node_note note;
-    dibs_claim claim = claim_of(5);
-    memset(text, '\n', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    memset(app, '\x01', sizeof app - 1);
-    app[sizeof app - 1] = '\0';
-    memset(session.machine, ' ', sizeof session.machine - 1);
-    claim.note = text;
-    session.app = app;
-    int len = dibs__zk_data_write(data, &zk, &claim);
-    CHECK_WITHIN(len, 100, NODE_DATA_MAX - 1);
-    dibs__zk_data_parse(&note, data, len);
-    CHECK(strcmp(note.party.note, text) == 0);
-    CHECK_SAME(strlen(note.party.host), sizeof session.machine - 1);
-    CHECK_SAME(strlen(note.party.app), 128);
-}
-
-/* What others write is their note. Cut off anywhere, ours is read without harm. */
-static void
-foreign_notes(void)
-{
-    char data[NODE_DATA_MAX], big[5000];
-    struct node_note note;
-    dibs_claim claim = claim_of(5);
-    dibs__zk_data_parse(&note, "127.0.0.1", 9);
-    CHECK(strcmp(note.party.note, "127.0.0.1") == 0 && !note.uuid[0]);
-    CHECK_SAME(note.mode, -1);
-    CHECK_SAME(note.limit, 0);
-    CHECK_SAME(note.party.permits, 1);
-    CHECK_SAME(note.party.lease_left_ms, -1);
-    dibs__zk_data_parse(&note, NULL, -1);
-    CHECK(!*note.party.note && !*note.party.host && !*note.party.app);
-    dibs__zk_data_parse(&note, "a\0b", 3);
-    CHECK(strcmp(note.party.note, "a") == 0);
-    memset(big, 'x', sizeof big);
-    dibs__zk_data_parse(&note, big, sizeof big);
-    CHECK_SAME(strlen(note.party.note), DIBS_NOTE_MAX);
-    static const char bad[] = "n\ndibs1 uuid=short mode=9 permits=-1 limit=99999999999 x "
-                              "pid=abc since= token=1x lease=4294967296 =y host=%00%4";
-    dibs__zk_data_parse(&note, bad, sizeof bad - 1);
-    CHECK(strcmp(note.party.note, "n") == 0 && !note.uuid[0]);
-    CHECK(!note.permits && !note.limit && !note.party.pid && !note.party.token);
-    CHECK(strcmp(note.party.host, "%00%4") == 0);
-    int len = dibs__zk_data_write(data, &zk, &claim);
-    for (int i = 0; i <= len; i++) {
-        char *exact = malloc((size_t)i + !i);
-        CHECK(exact != NULL);
-        memcpy(exact, data, (size_t)i);
-        dibs__zk_data_parse(&note, exact, i);
-        free(exact);
-    }
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -410,9 +321,6 @@ static const struct {
     { "no_names", no_names },
     { "paths", paths },
     { "prefixes", prefixes },
-    { "notes", notes },
-    { "long_notes", long_notes },
-    { "foreign_notes", foreign_notes },
 };
 
 int

@@ -1,5 +1,6 @@
 # How many are woken up when a lock is given back: slot by slot, as link.c drives the engine.
-add_executable(test_zookeeper_herd herd.c link_drive.c $<TARGET_OBJECTS:dibs_zookeeper>)
+add_executable(test_zookeeper_herd herd.c link_drive.c $<TARGET_OBJECTS:dibs_zookeeper>
+               $<TARGET_OBJECTS:dibs_kit>)
 target_include_directories(test_zookeeper_herd PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(test_zookeeper_herd SYSTEM PRIVATE ${ZOOKEEPER_INCLUDE})
 target_link_libraries(test_zookeeper_herd PRIVATE dibs_static dibs_flags servers

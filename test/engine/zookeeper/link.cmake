@@ -5,7 +5,7 @@ target_link_libraries(zookeeper_drive PRIVATE dibs_flags servers dibs_zookeeper)
 
 function(zookeeper_link_tests topic)
   add_executable(test_zookeeper_${topic} ${topic}.c $<TARGET_OBJECTS:zookeeper_drive>
-                 $<TARGET_OBJECTS:dibs_zookeeper>)
+                 $<TARGET_OBJECTS:dibs_zookeeper> $<TARGET_OBJECTS:dibs_kit>)
   target_include_directories(test_zookeeper_${topic} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(test_zookeeper_${topic} PRIVATE dibs_static dibs_flags servers
                         dibs_zookeeper ${ZOOKEEPER_LIBRARY})

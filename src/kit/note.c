@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands in the nodes of contenders: the note, as it is, then a line of ours:
+ * What a store remembers of a claim: the note, as it is, then a line of ours:
  *
  *     NOTE
- *     dibs1 uuid=... mode=0 permits=1 limit=0 lease=30000 pid=7 since=... token=0 host=h app=a
+ *     dibs1 id=... mode=0 permits=1 limit=0 lease=30000 pid=7 since=... token=0 host=h app=a
  *
  * The last line is the one that counts, so a note may have lines of its own. Host and app
  * are encoded so that they have no blanks. Others read what they like: Curator takes the
- * data of a latch for the id of its participant, kazoo for the identifier of a contender.
+ * data of a latch for the id of its participant, kazoo for the identifier of a contender,
+ * etcd's election for the proposal.
  */
-#include "zk.h"
+#include "kit.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -18,34 +19,27 @@
 #include <string.h>
 #include <time.h>
 
+#include "util/escape.h"
+
 #define MAGIC "dibs1 "
 #define HOST_MAX 64
 #define APP_MAX 128
 
-static const char digits[] = "0123456789ABCDEF";
+static int
+is_no_word(unsigned char byte)
+{
+    return byte <= ' ' || byte > 0x7e;
+}
 
 /* ---- writing ---- */
 
-static int
-needs_encoding(unsigned char byte)
-{
-    return byte <= ' ' || byte > 0x7e || byte == '%';
-}
-
+/* at most `most` bytes of a text, encoded; there is room for them */
 static void
 encode(char *out, const char *text, size_t most)
 {
-    for (; *text && most; text++, most--) {
-        unsigned char byte = (unsigned char)*text;
-        if (needs_encoding(byte)) {
-            *out++ = '%';
-            *out++ = digits[byte >> 4];
-            *out++ = digits[byte & 15];
-        } else {
-            *out++ = (char)byte;
-        }
-    }
-    *out = '\0';
+    size_t len = 0;
+    (void)escape(out, 3 * most, &len, text, strnlen(text, most), is_no_word);
+    out[len] = '\0';
 }
 
 static int64_t
@@ -57,19 +51,19 @@ wall_ms(void)
 }
 
 int
-dibs__zk_data_write(char out[NODE_DATA_MAX], const struct zk *zk, const dibs_claim *claim)
+dibs__kit_note_write(char out[KIT_NOTE_MAX], const dibs_session *session,
+                     const dibs_claim *claim, const char *id)
 {
-    char uuid[UUID_LEN + 1], host[3 * HOST_MAX + 1], app[3 * APP_MAX + 1];
-    dibs__zk_uuid(zk, claim, uuid);
-    encode(host, zk->session->machine, HOST_MAX);
-    encode(app, zk->session->app, APP_MAX);
-    return snprintf(out, NODE_DATA_MAX,
-                    "%.*s\n" MAGIC "uuid=%s mode=%d permits=%" PRIu32 " limit=%" PRIu32
+    char host[3 * HOST_MAX + 1], app[3 * APP_MAX + 1];
+    encode(host, session->machine, HOST_MAX);
+    encode(app, session->app, APP_MAX);
+    return snprintf(out, KIT_NOTE_MAX,
+                    "%.*s\n" MAGIC "id=%.*s mode=%d permits=%" PRIu32 " limit=%" PRIu32
                     " lease=%" PRIu32 " pid=%" PRId64 " since=%" PRId64 " token=%" PRIu64
                     " host=%s app=%s",
-                    DIBS_NOTE_MAX, claim->note, uuid, claim->mode, claim->permits,
-                    claim->limit, claim->lease_ms, zk->session->pid, wall_ms(),
-                    claim->token, host, app);
+                    DIBS_NOTE_MAX, claim->note, KIT_ID_MAX - 1, id, claim->mode,
+                    claim->permits, claim->limit, claim->lease_ms, session->pid,
+                    wall_ms(), claim->token, host, app);
 }
 
 /* ---- reading ---- */
@@ -82,29 +76,18 @@ own_line(char *text)
     return line && strncmp(line + 1, MAGIC, sizeof MAGIC - 1) == 0 ? line + 1 : NULL;
 }
 
-static int
-digit_of(char byte)
-{
-    const char *at = byte ? strchr(digits, byte) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* decodes in place; what is no encoding stays as it is */
-static void
+/* decodes in place; what we would not write stays as it is */
+static char *
 decode(char *text)
 {
-    char *to = text;
-    for (; *text; text++) {
-        int high = *text == '%' ? digit_of(text[1]) : -1;
-        int low = high >= 0 ? digit_of(text[2]) : -1;
-        if (low >= 0 && (high || low)) {
-            *to++ = (char)(high << 4 | low);
-            text += 2;
-        } else {
-            *to++ = *text;
-        }
+    char plain[APP_MAX];
+    size_t len;
+    if (unescape(plain, sizeof plain, &len, text, strlen(text), is_no_word) == 0 &&
+        !memchr(plain, '\0', len)) {
+        memcpy(text, plain, len);
+        text[len] = '\0';
     }
-    *to = '\0';
+    return text;
 }
 
 /* a number within bounds; anything else counts as not said */
@@ -117,11 +100,11 @@ number_of(const char *text, int64_t most)
 }
 
 static void
-take_word(struct node_note *note, const char *key, char *value)
+take_word(struct kit_note *note, const char *key, char *value)
 {
     dibs_party *party = &note->party;
-    if (strcmp(key, "uuid") == 0 && strlen(value) == UUID_LEN) {
-        memcpy(note->uuid, value, UUID_LEN + 1);
+    if (strcmp(key, "id") == 0 && strlen(value) < sizeof note->id) {
+        memcpy(note->id, value, strlen(value) + 1);
     } else if (strcmp(key, "mode") == 0) {
         note->mode = party->mode = (int)number_of(value, DIBS_PERMITS);
     } else if (strcmp(key, "permits") == 0) {
@@ -137,16 +120,14 @@ take_word(struct node_note *note, const char *key, char *value)
     } else if (strcmp(key, "token") == 0) {
         party->token = (uint64_t)number_of(value, INT64_MAX);
     } else if (strcmp(key, "host") == 0) {
-        decode(value);
-        party->host = value;
+        party->host = decode(value);
     } else if (strcmp(key, "app") == 0) {
-        decode(value);
-        party->app = value;
+        party->app = decode(value);
     }
 }
 
 static void
-take_words(struct node_note *note, char *line)
+take_words(struct kit_note *note, char *line)
 {
     char *rest = NULL;
     for (char *word = strtok_r(line, " ", &rest); word;
@@ -168,12 +149,10 @@ shorten(char *note)
 }
 
 void
-dibs__zk_data_parse(struct node_note *out, const char *data, int len)
+dibs__kit_note_parse(struct kit_note *out, const char *data, size_t len)
 {
-    size_t size = len > 0 ? (size_t)len : 0;
-    if (size >= sizeof out->text)
-        size = sizeof out->text - 1;
-    memset(out, 0, offsetof(struct node_note, text));
+    size_t size = len < sizeof out->text ? len : sizeof out->text - 1;
+    memset(out, 0, offsetof(struct kit_note, text));
     if (size)
         memcpy(out->text, data, size);
     out->text[size] = '\0';
