@@ -5,7 +5,9 @@
  *   servers_keep start KIND FILE    returns when the set is in order
  *   servers_keep stop FILE          returns when it is gone
  *
- * KIND is sentinel, cluster, zookeeper (one server) or ensemble (three of these).
+ * KIND is sentinel, cluster, zookeeper (one server), ensemble (three of these), etcd,
+ * etcd_cluster, consul or consul_cluster. Of the last four, to stop them fails if the tests
+ * have left anything there but cells: leases, sessions or keys.
  *
  * Between the two a process in the background has the set. It ends, and the set with it,
  * at the latest with the program that started us (ctest, however that ends) or after half
@@ -28,6 +30,9 @@
 #define LIFE_MS (30 * 60 * 1000)
 #define START_LIMIT_MS 30000
 #define STOP_LIMIT_MS 10000
+/* What those had who were killed goes with their leases: some had the usual one, of which
+ * a server may keep a session for three times as long. */
+#define LEFT_LIMIT_MS 100000
 
 static server_set set;
 
@@ -70,6 +75,32 @@ begin_ensemble(void)
     zookeeper_start_ensemble(&set, NULL, NULL);
 }
 
+static void
+begin_etcd(void)
+{
+    set.count = 1;
+    etcd_start(&set.servers[0], NULL);
+}
+
+static void
+begin_etcd_cluster(void)
+{
+    etcd_start_cluster(&set, NULL, NULL);
+}
+
+static void
+begin_consul(void)
+{
+    set.count = 1;
+    consul_start(&set.servers[0], NULL);
+}
+
+static void
+begin_consul_cluster(void)
+{
+    consul_start_cluster(&set, NULL, NULL);
+}
+
 static const struct kind {
     const char *name, *program;
     int (*is_present)(void);
@@ -79,6 +110,10 @@ static const struct kind {
     { "cluster", "redis-server", has_redis, begin_cluster },
     { "zookeeper", "zookeeper", zookeeper_present, begin_zookeeper },
     { "ensemble", "zookeeper", zookeeper_present, begin_ensemble },
+    { "etcd", "etcd", etcd_present, begin_etcd },
+    { "etcd_cluster", "etcd", etcd_present, begin_etcd_cluster },
+    { "consul", "consul", consul_present, begin_consul },
+    { "consul_cluster", "consul", consul_present, begin_consul_cluster },
 };
 
 static const struct kind *
@@ -139,6 +174,41 @@ run_set(void (*begin)(void), const char *path, int starter, int ready)
     return 0;
 }
 
+/* ---- what tests have left ---- */
+
+static int
+count_left(const server *of)
+{
+    switch (of->kind) {
+    case KIND_ETCD:
+        return etcd_count_leases(of) + etcd_count_keys(of, "");
+    case KIND_CONSUL:
+        return consul_count_sessions(of) + consul_count_keys(of, "");
+    default:
+        return 0;
+    }
+}
+
+/* 0: nothing. It is asked for while the servers are still there. */
+static int
+check_left(const char *path)
+{
+    int64_t until = now_ms() + LEFT_LIMIT_MS;
+    if (set_attach(&set, path) != 0) {
+        return 0;
+    }
+    const server *first = &set.servers[0];
+    while (count_left(first) > 0 && now_ms() < until) {
+        sleep_ms(50);
+    }
+    if (count_left(first) == 0) {
+        return 0;
+    }
+    fprintf(stderr, "this is left:\n");
+    (first->kind == KIND_ETCD ? etcd_show : consul_show)(first);
+    return 1;
+}
+
 /* ---- the commands ---- */
 
 static int
@@ -191,7 +261,8 @@ int
 main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "stop") == 0) {
-        return stop(argv[2]);
+        int left = check_left(argv[2]);
+        return stop(argv[2]) != 0 || left != 0;
     }
     const struct kind *kind = argc == 4 ? find_kind(argv[2]) : NULL;
     if (kind == NULL || strcmp(argv[1], "start") != 0) {

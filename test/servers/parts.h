@@ -12,7 +12,7 @@
 #define TESTS_PASSWORD "tests"
 
 /* server.kind */
-enum { KIND_ALONE, KIND_SENTINEL, KIND_CLUSTER, KIND_ZOOKEEPER };
+enum { KIND_ALONE, KIND_SENTINEL, KIND_CLUSTER, KIND_ZOOKEEPER, KIND_ETCD, KIND_CONSUL };
 
 /* server_prepare gives a server its ports and folder; it is not started yet, so that
  * files can be written there. server_run starts one that is prepared and waits until it
@@ -21,16 +21,61 @@ void server_prepare(server *out, int kind, const server_options *options);
 void server_run(server *server);
 void server_await(const server *server);
 
-/* zookeeper_arguments returns the words that start one, NULL at the end; the server's own
- * come from `config`, a path. zookeeper_is_ready says whether it serves. */
-#define ZOOKEEPER_ARGUMENTS 32
-void zookeeper_arguments(const char *words[ZOOKEEPER_ARGUMENTS], const server *server,
-                         const char *config);
+/* The words of a command, NULL at the end, and memory for those that are made. */
+#define WORDS_MAX 64
+#define WORDS_MADE_MAX 24
+struct words {
+    const char *list[WORDS_MAX + 1];
+    char made[WORDS_MADE_MAX][256];
+    int count, made_count;
+};
+
+/* word_add adds one; word_pair an option and its value; word_list all of a list that ends
+ * with NULL, or is NULL. word_make prints one, which lives as long as the words do. */
+void word_add(struct words *to, const char *word);
+void word_pair(struct words *to, const char *option, const char *value);
+void word_list(struct words *to, const char *const *list);
+const char *word_make(struct words *in, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* X_words adds what starts one after the program, and X_is_ready says whether it serves. */
+void zookeeper_words(struct words *to, const server *server);
 int zookeeper_is_ready(const server *server);
+void etcd_words(struct words *to, const server *server);
+int etcd_is_ready(const server *server);
+void consul_words(struct words *to, const server *server);
+int consul_is_ready(const server *server);
+
+/* set_run starts all servers of a set that is prepared. set_leader waits until one says of
+ * itself that it leads, and returns its index. */
+void set_run(server_set *set);
+int set_leader(const server_set *set, int (*leads)(const server *));
+
+/* http_ask asks a server over a connection of its own. `header` is a line that is added,
+ * or NULL, and `body` may be NULL. The answer's body is for free(); NULL if none comes in
+ * time. *status, if not NULL, gets the status. */
+struct http_request {
+    const char *method, *path, *header, *body;
+    int64_t limit_ms;
+};
+char *http_ask(const server *server, const struct http_request *request, int *status);
+
+/* http_says says whether the answer comes soon, is fine and has a part in it. */
+int http_says(const server *server, const char *path, const char *part);
+
+/* json_text finds the next member with that name whose value is a text, at or behind a
+ * place in an answer; returns where the text begins, and its length, or NULL. */
+const char *json_text(const char *from, const char *name, size_t *len);
+int64_t json_number(const char *from, const char *name); /* in a text or not; 0: none */
 
 /* wires_start_patient is wires_start for those who take a connection that is ended at once
  * for worse than one that is refused: it waits that long for somebody to listen. */
 void wires_start_patient(wires *out, const int *targets, int count, int64_t patience_ms);
+
+/* wires_start_beside is the same, but a wire has the port of its target, at the address
+ * BESIDE. */
+#define BESIDE "127.0.1.1"
+void wires_start_beside(wires *out, const int *targets, int count, int64_t patience_ms);
 
 /* server_file opens a file in the server's folder for writing. */
 FILE *server_file(const server *server, const char *name);

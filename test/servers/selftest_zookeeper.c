@@ -166,7 +166,7 @@ test_ensemble(void)
     server_kill(&set.servers[leader]);
     CHECK(zookeeper_leader(&set) != leader);
     server_restart(&set.servers[leader]);
-    zookeeper_await_all(&set);
+    set_await(&set);
 
     leader = zookeeper_leader(&set), follower = (leader + 1) % 3;
     CHECK_SAME(tree_open(&on, set.servers[follower].port, 60000), 0);
@@ -177,7 +177,7 @@ test_ensemble(void)
     tree_limit(&on, slowly(200));
     CHECK_SAME(tree_make(&on, "/b", "", TREE_PLAIN, NULL, 0), TREE_GONE);
     wires_flow(&lines, WIRES_ALL);
-    zookeeper_await_all(&set);
+    set_await(&set);
 }
 
 static const struct {

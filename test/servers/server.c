@@ -3,7 +3,6 @@
 #include "servers.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 #include "parts.h"
 
 #define READY_LIMIT_MS 10000
-#define ARGUMENTS_MAX 64
-#define MADE_MAX 16
 
 int
 server_present(const char *program)
@@ -54,6 +51,96 @@ write_acl(const server *of)
     CHECK(fclose(file) == 0);
 }
 
+static void
+add_tls(struct words *to, const server *of)
+{
+    const char *folder = of->options.certs;
+    const char *cert = of->options.cert != NULL ? of->options.cert : "server";
+    word_pair(to, "--tls-port", word_make(to, "%d", of->tls_port));
+    word_pair(to, "--tls-ca-cert-file", word_make(to, "%s/ca.crt", folder));
+    word_pair(to, "--tls-cert-file", word_make(to, "%s/%s.crt", folder, cert));
+    word_pair(to, "--tls-key-file", word_make(to, "%s/%s.key", folder, cert));
+    /* a certificate of the client's is welcome, but not asked for */
+    word_pair(to, "--tls-auth-clients", "optional");
+}
+
+static void
+add_role(struct words *to, const server *of)
+{
+    /* a replica may have the data at once */
+    word_pair(to, "--repl-diskless-sync-delay", "0");
+    if (of->replica_of != 0) {
+        word_pair(to, "--replicaof", "127.0.0.1");
+        word_add(to, word_make(to, "%d", of->replica_of));
+    }
+    if (of->kind == KIND_CLUSTER) {
+        word_pair(to, "--cluster-enabled", "yes");
+        word_pair(to, "--cluster-port", word_make(to, "%d", of->bus_port));
+        word_pair(to, "--cluster-node-timeout", word_make(to, "%d", of->down_after_ms));
+    }
+}
+
+static void
+add_options(struct words *to, const server *of)
+{
+    word_pair(to, "--port", word_make(to, "%d", of->port));
+    word_pair(to, "--bind", "127.0.0.1");
+    word_pair(to, "--dir", of->folder);
+    word_pair(to, "--save", "");
+    word_pair(to, "--appendonly", of->options.durable ? "yes" : "no");
+    word_pair(to, "--appendfsync", "always");
+    word_pair(to, "--enable-debug-command", "yes");
+    if (of->options.unix_socket) {
+        word_pair(to, "--unixsocket", of->socket_path);
+    }
+    if (of->options.acl != NULL) {
+        word_pair(to, "--aclfile", word_make(to, "%s/users.acl", of->folder));
+    }
+    if (of->options.certs != NULL) {
+        add_tls(to, of);
+    }
+    add_role(to, of);
+    word_list(to, of->options.more);
+}
+
+static void
+add_sentinel(struct words *to, const server *of)
+{
+    /* all the rest is in the file, which the Sentinel itself rewrites */
+    word_add(to, word_make(to, "%s/sentinel.conf", of->folder));
+    word_add(to, "--sentinel");
+}
+
+/* it answers, it is this very process, and it has its data */
+static int
+redis_is_ready(const server *of)
+{
+    char mark[64];
+    (void)snprintf(mark, sizeof(mark), "process_id:%d\r", (int)of->pid);
+    char *info = server_ask(of, "INFO");
+    int ready = info != NULL && strstr(info, mark) != NULL &&
+                strstr(info, "\nloading:1") == NULL &&
+                strstr(info, "async_loading:1") == NULL;
+    free(info);
+    return ready;
+}
+
+/* how a server is run: with what program and words, and on how many ports of its own
+ * besides the one for clients */
+static const struct kind {
+    const char *program;
+    int ports;
+    void (*add)(struct words *to, const server *of);
+    int (*is_ready)(const server *of);
+} kinds[] = {
+    [KIND_ALONE] = { "redis-server", 0, add_options, redis_is_ready },
+    [KIND_SENTINEL] = { "redis-server", 0, add_sentinel, redis_is_ready },
+    [KIND_CLUSTER] = { "redis-server", 1, add_options, redis_is_ready },
+    [KIND_ZOOKEEPER] = { "java", 2, zookeeper_words, zookeeper_is_ready },
+    [KIND_ETCD] = { "etcd", 1, etcd_words, etcd_is_ready },
+    [KIND_CONSUL] = { "consul", 2, consul_words, consul_is_ready },
+};
+
 void
 server_prepare(server *out, int kind, const server_options *options)
 {
@@ -62,18 +149,14 @@ server_prepare(server *out, int kind, const server_options *options)
         out->options = *options;
     }
     if (out->options.program == NULL) {
-        out->options.program = kind == KIND_ZOOKEEPER ? "java" : "redis-server";
+        out->options.program = kinds[kind].program;
     }
     out->kind = kind;
     temp_dir(out->folder, sizeof(out->folder),
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     out->port = port_take();
-    if (kind == KIND_CLUSTER || kind == KIND_ZOOKEEPER) {
-        out->bus_port = port_take();
-    }
-    if (kind == KIND_ZOOKEEPER) {
-        out->elect_port = port_take();
-    }
+    out->bus_port = kinds[kind].ports > 0 ? port_take() : 0;
+    out->elect_port = kinds[kind].ports > 1 ? port_take() : 0;
     if (out->options.certs != NULL) {
         out->tls_port = port_take();
     }
@@ -86,128 +169,17 @@ server_prepare(server *out, int kind, const server_options *options)
     }
 }
 
-/* The arguments of a server, and memory for those that are made here. */
-struct arguments {
-    const char *words[ARGUMENTS_MAX + 1];
-    char made[MADE_MAX][160];
-    int count, made_count;
-};
-
-static void
-add(struct arguments *to, const char *word)
-{
-    CHECK(to->count < ARGUMENTS_MAX);
-    to->words[to->count++] = word;
-}
-
-static void
-add_pair(struct arguments *to, const char *option, const char *value)
-{
-    add(to, option);
-    add(to, value);
-}
-
-static const char *__attribute__((format(printf, 2, 3)))
-make(struct arguments *in, const char *format, ...)
-{
-    CHECK(in->made_count < MADE_MAX);
-    char *text = in->made[in->made_count++];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof(in->made[0]), format, args);
-    va_end(args);
-    return text;
-}
-
-static void
-add_tls(struct arguments *to, const server *of)
-{
-    const char *folder = of->options.certs;
-    const char *cert = of->options.cert != NULL ? of->options.cert : "server";
-    add_pair(to, "--tls-port", make(to, "%d", of->tls_port));
-    add_pair(to, "--tls-ca-cert-file", make(to, "%s/ca.crt", folder));
-    add_pair(to, "--tls-cert-file", make(to, "%s/%s.crt", folder, cert));
-    add_pair(to, "--tls-key-file", make(to, "%s/%s.key", folder, cert));
-    /* a certificate of the client's is welcome, but not asked for */
-    add_pair(to, "--tls-auth-clients", "optional");
-}
-
-static void
-add_role(struct arguments *to, const server *of)
-{
-    /* a replica may have the data at once */
-    add_pair(to, "--repl-diskless-sync-delay", "0");
-    if (of->replica_of != 0) {
-        add_pair(to, "--replicaof", "127.0.0.1");
-        add(to, make(to, "%d", of->replica_of));
-    }
-    if (of->kind == KIND_CLUSTER) {
-        add_pair(to, "--cluster-enabled", "yes");
-        add_pair(to, "--cluster-port", make(to, "%d", of->bus_port));
-        add_pair(to, "--cluster-node-timeout", make(to, "%d", of->down_after_ms));
-    }
-}
-
-static void
-add_options(struct arguments *to, const server *of)
-{
-    add_pair(to, "--port", make(to, "%d", of->port));
-    add_pair(to, "--bind", "127.0.0.1");
-    add_pair(to, "--dir", of->folder);
-    add_pair(to, "--save", "");
-    add_pair(to, "--appendonly", of->options.durable ? "yes" : "no");
-    add_pair(to, "--appendfsync", "always");
-    add_pair(to, "--enable-debug-command", "yes");
-    if (of->options.unix_socket) {
-        add_pair(to, "--unixsocket", of->socket_path);
-    }
-    if (of->options.acl != NULL) {
-        add_pair(to, "--aclfile", make(to, "%s/users.acl", of->folder));
-    }
-    if (of->options.certs != NULL) {
-        add_tls(to, of);
-    }
-    add_role(to, of);
-    for (int i = 0; of->options.more != NULL && of->options.more[i] != NULL; i++) {
-        add(to, of->options.more[i]);
-    }
-}
-
-static void
-add_zookeeper(struct arguments *to, const server *of)
-{
-    const char *words[ZOOKEEPER_ARGUMENTS];
-    zookeeper_arguments(words, of, make(to, "%s/zoo.cfg", of->folder));
-    for (int i = 0; words[i] != NULL; i++) {
-        add(to, words[i]);
-    }
-}
-
-static void
-add_all(struct arguments *to, const server *of)
-{
-    add(to, of->options.program);
-    if (of->kind == KIND_ZOOKEEPER) {
-        add_zookeeper(to, of);
-    } else if (of->kind == KIND_SENTINEL) {
-        /* all the rest is in the file, which the Sentinel itself rewrites */
-        add(to, make(to, "%s/sentinel.conf", of->folder));
-        add(to, "--sentinel");
-    } else {
-        add_options(to, of);
-    }
-}
-
 void
 server_respawn(server *again)
 {
-    struct arguments arguments;
+    struct words words;
     char log[96];
     CHECK(again->pid == 0 && !again->kept);
-    memset(&arguments, 0, sizeof(arguments));
-    add_all(&arguments, again);
+    memset(&words, 0, sizeof(words));
+    word_add(&words, again->options.program);
+    kinds[again->kind].add(&words, again);
     (void)snprintf(log, sizeof(log), "%s/log", again->folder);
-    again->pid = spawn_program(arguments.words, log);
+    again->pid = spawn_program(words.list, log);
 }
 
 /* what the server printed, into our own output, for whoever looks for the reason */
@@ -225,28 +197,11 @@ show_log(const server *of)
     }
 }
 
-/* it answers, it is this very process, and it has its data */
-static int
-is_ready(const server *of)
-{
-    char mark[64];
-    if (of->kind == KIND_ZOOKEEPER) {
-        return zookeeper_is_ready(of);
-    }
-    (void)snprintf(mark, sizeof(mark), "process_id:%d\r", (int)of->pid);
-    char *info = server_ask(of, "INFO");
-    int ready = info != NULL && strstr(info, mark) != NULL &&
-                strstr(info, "\nloading:1") == NULL &&
-                strstr(info, "async_loading:1") == NULL;
-    free(info);
-    return ready;
-}
-
 void
 server_await(const server *of)
 {
     int64_t until = now_ms() + slowly(READY_LIMIT_MS);
-    while (!is_ready(of)) {
+    while (!kinds[of->kind].is_ready(of)) {
         siginfo_t end = { 0 };
         waitid(P_PID, (id_t)of->pid, &end, WEXITED | WNOHANG | WNOWAIT);
         if (end.si_pid != 0 || now_ms() > until) {

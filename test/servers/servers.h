@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Real servers for the tests: Redis and Valkey, alone, several side by side, watched by
- * Sentinels, and as a Cluster; ZooKeeper, alone and as an ensemble. They run on loopback
- * ports nobody else has, in folders of their own, and die with the test.
+ * Sentinels, and as a Cluster; ZooKeeper, etcd and Consul, alone and three of them. They
+ * run on loopback ports nobody else has, in folders of their own, and die with the test.
  *
  * server.c: one server, from start to end. ask.c: commands to it. ports.c: free ports,
  * and one that swallows connections. set.c: several of them. kept.c: a set that several
  * tests use, one after the other. certs.c: certificates for TLS. zookeeper.c: ZooKeeper;
- * tree.c: a small client of it. wires.c: connections that can be cut and held up.
+ * tree.c: a small client of it. etcd.c, consul.c: those; http.c: how they are asked.
+ * wires.c: connections that can be cut and held up.
  *
  * What goes wrong here fails the test, unless it is said otherwise. Every wait has a
  * limit. Start servers from the main thread: they die with the thread that did.
@@ -20,7 +21,8 @@
 /* ---- one server ---- */
 
 /* How to run a server; zeroed it is redis-server with nothing kept on disk. Strings and
- * lists must live as long as the server. Of these a ZooKeeper knows the last two only. */
+ * lists must live as long as the server. Of these a ZooKeeper knows the last two only, etcd
+ * and Consul certs, acl and the last two. */
 typedef struct server_options {
     const char *program;     /* NULL: "redis-server" */
     int durable;             /* every write is on disk before it is answered */
@@ -29,7 +31,7 @@ typedef struct server_options {
     const char *cert;        /* which certificate in it; NULL: "server" */
     const char *acl;         /* the text of an ACL file; see ask.c for who we are then */
     const char *const *more; /* more arguments, NULL at the end; Java's, of ZooKeeper */
-    const char *config;      /* ZooKeeper: more lines of its configuration */
+    const char *config;      /* ZooKeeper, Consul: more lines of its configuration */
 } server_options;
 
 typedef struct server {
@@ -40,8 +42,12 @@ typedef struct server {
     int down_after_ms; /* as in set_options */
     pid_t pid;         /* 0: it does not run */
     int port, tls_port;
-    int bus_port;   /* of a Cluster's node; where a ZooKeeper leads others */
-    int elect_port; /* where ZooKeepers elect */
+    int bus_port;   /* of a Cluster's node; where a ZooKeeper leads others; of members */
+    int elect_port; /* where ZooKeepers elect; where Consuls gossip */
+    int member;     /* its index among those it knows */
+    int found_at;   /* etcd: the port where the others find it. Consul: 1 if wired */
+    char members[128]; /* all of them, in the words of etcd or Consul */
+    char token[40];    /* Consul: what `acl` allows, the token that is given out may do */
     char folder[64];
     char socket_path[80];
 } server;
@@ -134,6 +140,10 @@ void set_start_cluster(server_set *out, const set_options *options);
 /* set_stop is server_stop for all. */
 void set_stop(server_set *set);
 
+/* set_await waits until all servers that run are ready: they have their data and, of those
+ * that elect, know who leads. */
+void set_await(const server_set *set);
+
 /* set_wait_ready waits until a set of Sentinels or a Cluster is in order (again). */
 void set_wait_ready(const server_set *set);
 
@@ -181,10 +191,8 @@ void zookeeper_start_ensemble(server_set *out, const server_options *options,
 char *zookeeper_word(const server *server, const char *word);
 int64_t zookeeper_number(const server *server, const char *word, const char *label);
 
-/* zookeeper_leader waits until there is one among those that run, and returns its index.
- * zookeeper_await_all waits until all that run follow it, or are it. */
+/* zookeeper_leader waits until there is one among those that run, and returns its index. */
 int zookeeper_leader(const server_set *set);
-void zookeeper_await_all(const server_set *set);
 
 /* A session of the tests' own with a ZooKeeper, over the wire, one request at a time. What
  * returns an int returns the server's code: 0, or as TREE_NO_NODE; TREE_GONE if the
@@ -229,6 +237,84 @@ char *tree_children(tree *tree, const char *path, int *code);
 int tree_count(const server *server, const char *path);
 void tree_show(const server *server, const char *path);
 
+/* ---- etcd ---- */
+
+/* etcd_start starts one that is alone, etcd_start_cluster three members. `options` may be
+ * NULL. All functions of one server work on them, but for those that send commands; what
+ * they are told survives kill -9. With `between`, what goes from the others to member I
+ * goes through the wire I of it; etcd_cut_off holds up all between one and the others.
+ *
+ * With `certs` it also serves at tls_port, to those with a certificate of that authority.
+ * With `acl`, a prefix, users have to sign in: ETCD_USER may use the keys below that prefix
+ * and nothing else; tests are root. */
+#define ETCD_USER "app"
+#define ETCD_PASSWORD "secret"
+int etcd_present(void);
+void etcd_start(server *out, const server_options *options);
+void etcd_start_cluster(server_set *out, const server_options *options,
+                        struct wires *between);
+int etcd_leader(const server_set *set);
+void etcd_cut_off(const server_set *set, struct wires *between, int index);
+
+/* etcd_do makes a request of the JSON gateway, to a path as "/v3/kv/put", with a body that
+ * is printed; it must work, and the answer is for free(). etcd_key gives a key the form in
+ * which bodies have it; it is good until the fourth call after it. */
+char *etcd_do(const server *server, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+const char *etcd_key(const char *key);
+
+/* What operators do: to delete a key or all below a prefix, to revoke a lease, to compact
+ * all that was. etcd_change_users makes tokens of before invalid, by a change of users. */
+void etcd_put(const server *server, const char *key, const char *value);
+void etcd_delete(const server *server, const char *key);
+void etcd_revoke(const server *server, int64_t lease);
+void etcd_compact(const server *server);
+void etcd_change_users(const server *server);
+
+/* etcd_count_keys counts the keys below a prefix, which may be "", but for those of cells
+ * and fences; etcd_find_key writes the oldest of them, or the newest, and returns its lease
+ * (0: none). etcd_show prints them and the leases, for people. */
+int etcd_count_keys(const server *server, const char *prefix);
+int64_t etcd_find_key(char *out, size_t size, const server *server, const char *prefix,
+                      int newest);
+int etcd_count_leases(const server *server);
+void etcd_show(const server *server);
+
+/* ---- Consul ---- */
+
+/* consul_start starts one server that is alone, consul_start_cluster three. `options` may
+ * be NULL. Sessions may be as short as a second. All functions of one server work on them,
+ * but for those that send commands; what they are told survives kill -9. With `between`,
+ * what goes from the others to server I goes through the wire I of it, but for gossip;
+ * consul_cut_off holds up all between one and the others.
+ *
+ * With `certs` it also serves at tls_port, to those with a certificate of that authority.
+ * With `acl`, the rules of a policy, nobody may do anything without a token: server.token
+ * may do as the rules say; tests may do all. */
+int consul_present(void);
+void consul_start(server *out, const server_options *options);
+void consul_start_cluster(server_set *out, const server_options *options,
+                          struct wires *between);
+int consul_leader(const server_set *set);
+void consul_cut_off(const server_set *set, struct wires *between, int index);
+
+/* consul_do makes a request, to a path behind "/v1/"; it must work, and the answer is for
+ * free(). `body` may be NULL. */
+char *consul_do(const server *server, const char *method, const char *path,
+                const char *body);
+
+/* What operators do. consul_session_of writes the id of the session that has a key, or "".
+ * consul_end_session destroys it. */
+void consul_session_of(char *out, size_t size, const server *server, const char *key);
+void consul_end_session(const server *server, const char *id);
+void consul_delete(const server *server, const char *key);
+
+/* consul_count_keys counts the keys below a prefix, which may be "", but for those of cells
+ * and fences. consul_show prints them and the sessions, for people. */
+int consul_count_keys(const server *server, const char *prefix);
+int consul_count_sessions(const server *server);
+void consul_show(const server *server);
+
 /* ---- wires ---- */
 
 #define WIRES_MAX 9
@@ -248,13 +334,14 @@ void wires_stop(wires *wires); /* safe in a signal handler, and on zeroed ones *
 /* One of them, or all with WIRES_ALL. wires_cut ends the connections there are; wires_hold
  * keeps back what is sent both ways, and new connections; wires_mute passes on what is
  * asked and throws away what is answered; wires_refuse ends the connections there are and
- * all new ones; wires_flow is as at first, and passes on what was kept back. wires_passed
- * counts connections so far. */
+ * all new ones; wires_flow is as at first, and passes on what was kept back. wires_bar is
+ * wires_hold for the connections of one process. wires_passed counts connections so far. */
 #define WIRES_ALL (-1)
 void wires_cut(wires *wires, int index);
 void wires_hold(wires *wires, int index);
 void wires_mute(wires *wires, int index);
 void wires_refuse(wires *wires, int index);
+void wires_bar(wires *wires, int index, pid_t pid);
 void wires_flow(wires *wires, int index);
 int wires_passed(wires *wires, int index);
 

@@ -15,6 +15,7 @@
 #include "parts.h"
 
 #define READY_LIMIT_MS 20000
+#define LEADER_LIMIT_MS 30000
 #define SENTINELS 3
 #define DATA_SERVERS 3 /* with Sentinels */
 #define SHARDS 3
@@ -49,16 +50,39 @@ new_server(server_set *in, int kind, const set_options *options)
     return new;
 }
 
+void
+set_await(const server_set *set)
+{
+    for (int i = 0; i < set->count; i++) {
+        if (set->servers[i].pid > 0) {
+            server_await(&set->servers[i]);
+        }
+    }
+}
+
 /* all at once, which takes no longer than one */
-static void
-run_all(server_set *set)
+void
+set_run(server_set *set)
 {
     for (int i = 0; i < set->count; i++) {
         server_respawn(&set->servers[i]);
     }
-    for (int i = 0; i < set->count; i++) {
-        server_await(&set->servers[i]);
+    set_await(set);
+}
+
+int
+set_leader(const server_set *set, int (*leads)(const server *))
+{
+    int64_t until = now_ms() + slowly(LEADER_LIMIT_MS);
+    while (now_ms() < until) {
+        for (int i = 0; i < set->count; i++) {
+            if (set->servers[i].pid > 0 && leads(&set->servers[i])) {
+                return i;
+            }
+        }
+        sleep_ms(10);
     }
+    FAIL("none of the %d servers leads", set->count);
 }
 
 void
@@ -72,7 +96,7 @@ set_start_apart(server_set *out, int count, const server_options *each)
     for (int i = 0; i < count; i++) {
         (void)new_server(out, KIND_ALONE, &options);
     }
-    run_all(out);
+    set_run(out);
 }
 
 /* ---- Sentinels ---- */
@@ -120,7 +144,7 @@ set_start_sentinel(server_set *out, const set_options *options)
     for (int i = 0; i < SENTINELS; i++) {
         write_sentinel(out, i, identities);
     }
-    run_all(out);
+    set_run(out);
     set_wait_ready(out);
 }
 
@@ -161,7 +185,7 @@ set_start_cluster(server_set *out, const set_options *options)
     for (int i = 0; i < 2 * SHARDS; i++) {
         write_node(out, i, identities);
     }
-    run_all(out);
+    set_run(out);
     set_wait_ready(out);
 }
 

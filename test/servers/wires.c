@@ -3,10 +3,11 @@
  * Connections that can be cut and held up, through a process of their own: what a test
  * counts, its threads and descriptors, stays what it was. See servers.h.
  *
- * The process is told what to do in messages of two bytes, and answers each with a number
- * once it is done. It ends when the other end of the control is closed.
+ * The process is told what to do in messages, and answers each with a number once it is
+ * done. It ends when the other end of the control is closed.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -25,7 +26,20 @@
 #define BACKLOG 256
 #define RETRY_MS 10
 
-enum order { ORDER_FLOW, ORDER_HOLD, ORDER_MUTE, ORDER_REFUSE, ORDER_CUT, ORDER_PASSED };
+enum order {
+    ORDER_FLOW,
+    ORDER_HOLD,
+    ORDER_MUTE,
+    ORDER_REFUSE,
+    ORDER_CUT,
+    ORDER_PASSED,
+    ORDER_BAR
+};
+
+struct message {
+    int order, wire;
+    pid_t pid; /* for ORDER_BAR */
+};
 
 /* one way through a pair; what was read from `from` and is not yet written to `to` */
 struct way {
@@ -35,7 +49,8 @@ struct way {
 };
 
 struct pair {
-    int wire; /* -1: this place is free */
+    int wire;    /* -1: this place is free */
+    int is_held; /* it is of a process that is barred */
     struct way up, down;
 };
 
@@ -46,6 +61,7 @@ struct plant {
     int64_t patience_ms;
     int64_t refused_at[WIRES_MAX]; /* since when nobody listens there; 0: somebody does */
     enum order orders[WIRES_MAX];
+    pid_t barred[WIRES_MAX]; /* 0: nobody */
     struct pair pairs[PAIRS_MAX];
 };
 
@@ -56,6 +72,64 @@ loopback(int port)
                                    .sin_port = htons((uint16_t)port) };
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return address;
+}
+
+/* ---- whose a connection is ---- */
+
+/* The inode of the other end of a connection, or 0. There the addresses are the other way
+ * round. */
+static unsigned long
+inode_of_peer(int fd)
+{
+    struct sockaddr_in here, there;
+    socklen_t len = sizeof(here);
+    char line[256], want[64];
+    unsigned long inode = 0;
+    if (getsockname(fd, (struct sockaddr *)&here, &len) != 0 ||
+        getpeername(fd, (struct sockaddr *)&there, &len) != 0) {
+        return 0;
+    }
+    (void)snprintf(want, sizeof(want), "%08X:%04X %08X:%04X", there.sin_addr.s_addr,
+                   ntohs(there.sin_port), here.sin_addr.s_addr, ntohs(here.sin_port));
+    FILE *file = fopen("/proc/net/tcp", "re");
+    while (file != NULL && inode == 0 && fgets(line, sizeof(line), file) != NULL) {
+        if (strstr(line, want) != NULL) {
+            (void)sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lu", &inode);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return inode;
+}
+
+static int
+has_inode(pid_t pid, unsigned long inode)
+{
+    char path[64], want[64], link[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    (void)snprintf(want, sizeof(want), "socket:[%lu]", inode);
+    DIR *dir = opendir(path);
+    int found = 0;
+    struct dirent *entry;
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        ssize_t len = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+        link[len > 0 ? len : 0] = '\0';
+        found = strcmp(link, want) == 0;
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return found;
+}
+
+/* whether the client of a pair is the process that its wire bars */
+static int
+is_barred(const struct plant *plant, const struct pair *pair)
+{
+    pid_t pid = plant->barred[pair->wire];
+    unsigned long inode = pid != 0 ? inode_of_peer(pair->up.from) : 0;
+    return inode != 0 && has_inode(pid, inode);
 }
 
 /* ---- the pairs ---- */
@@ -159,6 +233,7 @@ take(struct plant *plant, int wire)
     pair->up.to = pair->down.from = there;
     pair->up.is_over = pair->down.is_over = 0;
     pair->up.len = pair->down.len = 0;
+    pair->is_held = is_barred(plant, pair);
     plant->passed[wire]++;
 }
 
@@ -225,14 +300,29 @@ events_of(const struct way *in, const struct way *out)
 
 /* ---- orders ---- */
 
+static void
+bar(struct plant *plant, int wire, pid_t pid)
+{
+    plant->barred[wire] = pid;
+    for (int i = 0; i < PAIRS_MAX; i++) {
+        struct pair *pair = &plant->pairs[i];
+        if (pair->wire == wire) {
+            pair->is_held = is_barred(plant, pair);
+        }
+    }
+}
+
 static int
-obey(struct plant *plant, int order, int wire)
+obey(struct plant *plant, int order, int wire, pid_t pid)
 {
     if (order == ORDER_CUT || order == ORDER_REFUSE) {
         shut_wire(plant, wire);
     }
     if (order < ORDER_CUT) {
         plant->orders[wire] = (enum order)order;
+    }
+    if (order == ORDER_FLOW || order == ORDER_BAR) {
+        bar(plant, wire, pid);
     }
     return plant->passed[wire];
 }
@@ -241,14 +331,14 @@ obey(struct plant *plant, int order, int wire)
 static int
 obey_control(struct plant *plant, int control)
 {
-    signed char message[2];
+    struct message message;
     int sum = 0;
-    if (recv(control, message, sizeof(message), 0) != (ssize_t)sizeof(message)) {
+    if (recv(control, &message, sizeof(message), 0) != (ssize_t)sizeof(message)) {
         return 0;
     }
     for (int i = 0; i < plant->count; i++) {
-        if (message[1] == i || message[1] == WIRES_ALL) {
-            sum += obey(plant, message[0], i);
+        if (message.wire == i || message.wire == WIRES_ALL) {
+            sum += obey(plant, message.order, i, message.pid);
         }
     }
     return send(control, &sum, sizeof(sum), MSG_NOSIGNAL) == (ssize_t)sizeof(sum);
@@ -269,7 +359,8 @@ look_where(const struct plant *plant, struct pollfd *fds)
         const struct pair *pair = &plant->pairs[i];
         struct pollfd *two = &fds[1 + WIRES_MAX + 2 * i];
         two[0] = two[1] = (struct pollfd){ -1, 0, 0 };
-        if (pair->wire >= 0 && plant->orders[pair->wire] != ORDER_HOLD) {
+        if (pair->wire >= 0 && !pair->is_held &&
+            plant->orders[pair->wire] != ORDER_HOLD) {
             two[0] =
                 (struct pollfd){ pair->up.from, events_of(&pair->up, &pair->down), 0 };
             two[1] = (struct pollfd){ pair->up.to, events_of(&pair->down, &pair->up), 0 };
@@ -336,19 +427,22 @@ run(struct plant *plant, int control)
 /* ---- the test's side ---- */
 
 static int
-listen_at(int port)
+listen_at(const char *host, int port)
 {
     struct sockaddr_in address = loopback(port);
     int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     CHECK(fd >= 0);
+    CHECK(host == NULL || inet_pton(AF_INET, host, &address.sin_addr) == 1);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     CHECK(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
     CHECK(listen(fd, BACKLOG) == 0);
     return fd;
 }
 
+/* `beside` is the address of wires with the ports of their targets, or NULL */
 static void
-open_wires(wires *out, struct plant *plant, const int *targets, int count)
+open_wires(wires *out, struct plant *plant, const int *targets, int count,
+           const char *beside)
 {
     CHECK(count <= WIRES_MAX);
     out->count = plant->count = count;
@@ -356,8 +450,8 @@ open_wires(wires *out, struct plant *plant, const int *targets, int count)
         plant->targets[i] = targets[i];
         plant->listeners[i] = -1;
         if (targets[i] != 0) {
-            out->ports[i] = port_take();
-            plant->listeners[i] = listen_at(out->ports[i]);
+            out->ports[i] = beside != NULL ? targets[i] : port_take();
+            plant->listeners[i] = listen_at(beside, out->ports[i]);
         }
     }
 }
@@ -372,14 +466,15 @@ close_listeners(const struct plant *plant)
     }
 }
 
-void
-wires_start_patient(wires *out, const int *targets, int count, int64_t patience_ms)
+static void
+start_wires(wires *out, const int *targets, int count, int64_t patience_ms,
+            const char *beside)
 {
     int ends[2];
     struct plant *plant = calloc(1, sizeof(*plant));
     CHECK(plant != NULL);
     memset(out, 0, sizeof(*out));
-    open_wires(out, plant, targets, count);
+    open_wires(out, plant, targets, count, beside);
     plant->patience_ms = patience_ms;
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
     out->pid = fork();
@@ -397,7 +492,19 @@ wires_start_patient(wires *out, const int *targets, int count, int64_t patience_
 void
 wires_start(wires *out, const int *targets, int count)
 {
-    wires_start_patient(out, targets, count, 0);
+    start_wires(out, targets, count, 0, NULL);
+}
+
+void
+wires_start_patient(wires *out, const int *targets, int count, int64_t patience_ms)
+{
+    start_wires(out, targets, count, patience_ms, NULL);
+}
+
+void
+wires_start_beside(wires *out, const int *targets, int count, int64_t patience_ms)
+{
+    start_wires(out, targets, count, patience_ms, BESIDE);
 }
 
 void
@@ -415,13 +522,20 @@ wires_stop(wires *old)
 }
 
 static int
-order(wires *to, enum order what, int index)
+order_about(wires *to, enum order what, int index, pid_t pid)
 {
-    signed char message[2] = { (signed char)what, (signed char)index };
+    struct message message = { (int)what, index, pid };
     int answer = -1;
-    CHECK(send(to->control, message, sizeof(message), MSG_NOSIGNAL) == 2);
+    CHECK(send(to->control, &message, sizeof(message), MSG_NOSIGNAL) ==
+          (ssize_t)sizeof(message));
     CHECK(recv(to->control, &answer, sizeof(answer), 0) == (ssize_t)sizeof(answer));
     return answer;
+}
+
+static int
+order(wires *to, enum order what, int index)
+{
+    return order_about(to, what, index, 0);
 }
 
 void
@@ -446,6 +560,12 @@ void
 wires_refuse(wires *all, int index)
 {
     (void)order(all, ORDER_REFUSE, index);
+}
+
+void
+wires_bar(wires *all, int index, pid_t pid)
+{
+    (void)order_about(all, ORDER_BAR, index, pid);
 }
 
 void

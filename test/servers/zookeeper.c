@@ -20,7 +20,6 @@
 #define LOGGER "/usr/share/java/slf4j-simple.jar"
 #define MEMBERS 3
 #define PATIENCE_MS 1000
-#define LEADER_LIMIT_MS 30000
 #define WORD_LIMIT_MS 5000
 /* one that is just starting may accept a connection and never answer on it */
 #define READY_WORD_LIMIT_MS 300
@@ -32,28 +31,20 @@ zookeeper_present(void)
 }
 
 void
-zookeeper_arguments(const char *words[ZOOKEEPER_ARGUMENTS], const server *of,
-                    const char *config)
+zookeeper_words(struct words *to, const server *of)
 {
     static const char *const java[] = { "-Xmx256m",
                                         "-XX:+UseSerialGC",
                                         "-XX:TieredStopAtLevel=1",
                                         "-Xshare:auto",
                                         "-XX:-UsePerfData",
-                                        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn" };
-    int count = 0;
-    for (size_t i = 0; i < sizeof(java) / sizeof(java[0]); i++) {
-        words[count++] = java[i];
-    }
-    for (int i = 0; of->options.more != NULL && of->options.more[i] != NULL; i++) {
-        CHECK(count < ZOOKEEPER_ARGUMENTS - 5);
-        words[count++] = of->options.more[i];
-    }
-    words[count++] = "-cp";
-    words[count++] = JAR ":" LOGGER;
-    words[count++] = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-    words[count++] = config;
-    words[count] = NULL;
+                                        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                                        NULL };
+    word_list(to, java);
+    word_list(to, of->options.more);
+    word_pair(to, "-cp", JAR ":" LOGGER);
+    word_add(to, "org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    word_add(to, word_make(to, "%s/zoo.cfg", of->folder));
 }
 
 /* ---- the configuration ---- */
@@ -134,10 +125,7 @@ zookeeper_start_ensemble(server_set *out, const server_options *options, wires *
     for (int i = 0; i < MEMBERS; i++) {
         write_member(out, i, between);
     }
-    for (int i = 0; i < MEMBERS; i++) {
-        server_respawn(&out->servers[i]);
-    }
-    zookeeper_await_all(out);
+    set_run(out);
 }
 
 /* ---- words of four letters ---- */
@@ -216,27 +204,14 @@ zookeeper_is_ready(const server *of)
     return says(of, "Mode: ");
 }
 
+static int
+leads(const server *of)
+{
+    return says(of, "Mode: leader");
+}
+
 int
 zookeeper_leader(const server_set *set)
 {
-    int64_t until = now_ms() + slowly(LEADER_LIMIT_MS);
-    while (now_ms() < until) {
-        for (int i = 0; i < set->count; i++) {
-            if (set->servers[i].pid > 0 && says(&set->servers[i], "Mode: leader")) {
-                return i;
-            }
-        }
-        sleep_ms(10);
-    }
-    FAIL("the ensemble has no leader");
-}
-
-void
-zookeeper_await_all(const server_set *set)
-{
-    for (int i = 0; i < set->count; i++) {
-        if (set->servers[i].pid > 0) {
-            server_await(&set->servers[i]);
-        }
-    }
+    return set_leader(set, leads);
 }

@@ -59,7 +59,7 @@ passwords(void)
     server_options options = { .acl = users };
     server_start(&one, &options);
     OK(open_as(&client, "app:" SECRET "@", "127.0.0.1"));
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
     GIVES(DIBS_EDENIED, open_as(&client, "app:" WRONG_SECRET "@", "127.0.0.1"));
     CHECK_SAYS("WRONGPASS");
@@ -112,13 +112,13 @@ password_changed(void)
     server_options options = { .acl = users };
     server_start(&one, &options);
     OK(open_as(&client, "app:" SECRET "@", "127.0.0.1"));
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     server_do(&one, "ACL", "SETUSER", "app", "resetpass", ">" WRONG_SECRET);
     server_cut(&one);
     GIVES(DIBS_EDENIED, try_take(client, NAME));
     check_discreet(oops.text);
     server_do(&one, "ACL", "SETUSER", "app", ">" SECRET);
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
 }
 
@@ -135,7 +135,7 @@ password_in_file(void)
     CHECK(file != NULL && fputs(SECRET "\n", file) >= 0 && fclose(file) == 0);
     setenv("DIBS_PASSWORD_FILE", path, 1);
     OK(open_as(&client, "app@", "127.0.0.1"));
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
     (void)unlink(path);
     int code = open_as(&client, "app@", "127.0.0.1");
@@ -185,7 +185,7 @@ check_trusted(const char *ca, const char *more)
 {
     dibs *client = NULL;
     OK(open_tls(&client, ca, more));
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
 }
 
@@ -274,7 +274,7 @@ swallowed(void)
 
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_hold *hold = take(client, NAME), *none = NULL;
+    dibs_hold *hold = take(client, NAME, LEASE_MS), *none = NULL;
     server_kill(&one);
     blackhole_open(&hole, one.port);
     int64_t from = now_ms();
@@ -288,7 +288,7 @@ swallowed(void)
     blackhole_close(&hole);
     server_restart(&one);
     dibs_hold_free(hold);
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
 }
 
@@ -303,7 +303,7 @@ swallowed_and_cancelled(void)
     dibs *client = open_one();
     server_kill(&one);
     blackhole_open(&hole, one.port);
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     OK(dibs_canceller_new(&cancel, &oops));
     request.cancel = cancel;
     OK(dibs_acquire_async(&op, client, &request, NULL, NULL, &oops));

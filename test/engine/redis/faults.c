@@ -2,15 +2,9 @@
 /* What the tests of faults share. See faults.h. */
 #include "faults.h"
 
-#include <poll.h>
-
-#define CASE_LIMIT_S 30
-
 server one;
 server_set set;
 char folder[64];
-const char *layout = "queue";
-_Thread_local dibs_error oops;
 
 static void
 clean_up(void)
@@ -28,70 +22,24 @@ make_folder(void)
     temp_dir(folder, sizeof(folder), "/tmp");
 }
 
-static void
-run_case(const fault_case *chosen)
+static int
+is_present(void)
 {
-    int fds = count_fds(), threads = count_threads();
-    chosen->run();
-    server_stop(&one);
-    set_stop(&set);
-    CHECK_SAME(threads_settle(threads, slowly(2000)), threads);
-    CHECK_SAME(count_fds(), fds);
-    clean_up();
-}
-
-/* what the first client of a process keeps, like a loaded module, is no leak; nor is the
- * thread that a sanitizer has from then on */
-static void
-load_module(void)
-{
-    dibs *none = NULL;
-    int code = try_open(&none, "redis://127.0.0.1:1", 200);
-    if (code == DIBS_ECONFIG) {
-        FAIL("%s", oops.text);
-    }
-    GIVES(DIBS_EUNAVAIL, code);
-    start_first_thread();
+    return server_present("redis-server");
 }
 
 int
 fault_main(int argc, char **argv, const fault_case *cases)
 {
-    if (!server_present("redis-server")) {
-        printf("skipped: there is no redis-server\n");
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(CASE_LIMIT_S * (unsigned)slow_factor());
-    if (argc == 3) {
-        layout = argv[2];
-    }
-    for (const fault_case *at = cases; argc >= 2 && at->name != NULL; at++) {
-        if (strcmp(at->name, argv[1]) == 0) {
-            load_module();
-            run_case(at);
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: %s CASE [LAYOUT]\n", argv[0]);
-    return 2;
-}
-
-void
-expect_code(const char *file, int line, const char *call, int got, int want_code)
-{
-    if (got != want_code) {
-        fail_at(file, line, "%s gives %s, not %s%s%s", call, dibs_errname(got),
-                dibs_errname(want_code), got < 0 ? ": " : "", got < 0 ? oops.text : "");
-    }
-}
-
-void
-check_says(const char *file, int line, const char *part)
-{
-    if (strstr(oops.text, part) == NULL) {
-        fail_at(file, line, "'%s' does not say '%s'", oops.text, part);
-    }
+    static const fault_stage stage = {
+        .title = "redis-server",
+        .is_present = is_present,
+        .nowhere = "redis://127.0.0.1:1",
+        .layout = "queue",
+        .limit_s = 30,
+        .clean_up = clean_up,
+    };
+    return fault_run(argc, argv, &stage, cases);
 }
 
 void
@@ -101,114 +49,10 @@ url_of(char *out, size_t size, const char *more)
                    more[0] != '\0' ? "&" : "", more);
 }
 
-int
-try_open(dibs **out, const char *url, uint32_t limit_ms)
-{
-    dibs_options options = DIBS_OPTIONS_INIT;
-    options.open_wait_ms = limit_ms;
-    return dibs_open(out, url, &options, &oops);
-}
-
-dibs *
-open_url(const char *url)
-{
-    dibs *client = NULL;
-    OK(try_open(&client, url, (uint32_t)slowly(5000)));
-    return client;
-}
-
 dibs *
 open_one(void)
 {
     char url[256];
     url_of(url, sizeof(url), "");
-    return open_url(url);
-}
-
-dibs_request
-want(const char *name)
-{
-    dibs_request request = DIBS_REQUEST_INIT;
-    request.name = name;
-    request.lease_ms = LEASE_MS;
-    request.wait_ms = slowly(10000);
-    return request;
-}
-
-dibs_request
-try_for(const char *name)
-{
-    dibs_request request = want(name);
-    request.wait_ms = DIBS_WAIT_NONE;
-    return request;
-}
-
-dibs_hold *
-take(dibs *client, const char *name)
-{
-    dibs_request request = want(name);
-    dibs_hold *hold = NULL;
-    OK(dibs_acquire(&hold, client, &request, &oops));
-    CHECK(dibs_held(hold));
-    return hold;
-}
-
-int
-try_take(dibs *client, const char *name)
-{
-    dibs_request request = try_for(name);
-    dibs_hold *hold = NULL;
-    request.flags = DIBS_NO_REENTRY;
-    int code = dibs_acquire(&hold, client, &request, &oops);
-    if (code == DIBS_OK) {
-        give(hold);
-    }
-    return code;
-}
-
-void
-give(dibs_hold *hold)
-{
-    OK(dibs_unlock(hold, &oops));
-}
-
-dibs_op *
-begin_wait(dibs *client, const char *name)
-{
-    dibs_request request = want(name);
-    dibs_op *op = NULL;
-    request.wait_ms = slowly(25000);
-    OK(dibs_acquire_async(&op, client, &request, NULL, NULL, &oops));
-    return op;
-}
-
-static int
-readable(int fd, int64_t limit_ms)
-{
-    struct pollfd look = { .fd = fd, .events = POLLIN };
-    return poll(&look, 1, (int)limit_ms) == 1 && (look.revents & POLLIN) != 0;
-}
-
-int
-has_ended(dibs_op *op, int64_t limit_ms)
-{
-    return readable(dibs_op_fd(op), limit_ms);
-}
-
-dibs_hold *
-end_wait(dibs_op *op, int64_t limit_ms)
-{
-    dibs_hold *hold = NULL;
-    CHECK(has_ended(op, limit_ms));
-    OK(dibs_op_finish(&hold, op, &oops));
-    CHECK(dibs_held(hold));
-    return hold;
-}
-
-int
-is_lost(dibs_hold *hold, int64_t limit_ms)
-{
-    int fd = dibs_lost_fd(hold, &oops);
-    CHECK(fd >= 0);
-    return readable(fd, limit_ms);
+    return open_url("%s", url);
 }

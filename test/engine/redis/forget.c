@@ -48,7 +48,7 @@ contend(void *arg, int index)
 {
     struct contender *self = &((struct contender *)arg)[index];
     while (!atomic_load(&self->is_over) && atomic_load(&self->count) < GRANTS_MAX) {
-        dibs_request request = want("shared");
+        dibs_request request = want("shared", LEASE_MS);
         dibs_hold *hold = NULL;
         request.wait_ms = 500;
         if (atomic_load(&is_held_off)) {
@@ -94,8 +94,8 @@ forget(const char *more, void (*lose)(void), int is_guarded)
     char url[256];
     server_start(&one, NULL);
     url_of(url, sizeof(url), more);
-    dibs *first = open_url(url), *second = open_url(url);
-    dibs_request request = want("shared");
+    dibs *first = open_url("%s", url), *second = open_url("%s", url);
+    dibs_request request = want("shared", LEASE_MS);
     dibs_hold *hold = NULL, *other = NULL;
     request.lease_ms = 3000;
     OK(dibs_acquire(&hold, first, &request, &oops));
@@ -153,8 +153,8 @@ renewed_while_closed(void)
     char url[256];
     server_start(&one, NULL);
     url_of(url, sizeof(url), "guard=2s");
-    dibs *client = open_url(url);
-    dibs_request request = want("shared");
+    dibs *client = open_url("%s", url);
+    dibs_request request = want("shared", LEASE_MS);
     dibs_hold *hold = NULL;
     request.lease_ms = 1000;
     request.wait_ms = slowly(10000);
@@ -173,8 +173,8 @@ lease_too_long(void)
     char url[256];
     server_start(&one, NULL);
     url_of(url, sizeof(url), "guard=2s");
-    dibs *client = open_url(url);
-    dibs_request request = want("shared");
+    dibs *client = open_url("%s", url);
+    dibs_request request = want("shared", LEASE_MS);
     dibs_hold *hold = NULL;
     request.lease_ms = 2500;
     GIVES(DIBS_EINVAL, dibs_acquire(&hold, client, &request, &oops));
@@ -207,7 +207,7 @@ static dibs_hold *
 grant_and_fail_over(dibs *holder, uint32_t lease_ms)
 {
     server *master = set_master(&set, 0);
-    dibs_request request = want("shared");
+    dibs_request request = want("shared", LEASE_MS);
     dibs_hold *hold = NULL;
     request.lease_ms = lease_ms;
     request.wait_ms = slowly(20000);
@@ -240,7 +240,7 @@ open_contender(const char *terms)
     (void)snprintf(url, sizeof(url),
                    "redis+sentinel://%s/" SET_MASTER_NAME "?layout=%s%s", hosts, layout,
                    terms);
-    return open_url(url);
+    return open_url("%s", url);
 }
 
 /* One client knows only the old master, so nobody tells it; two others contend for the
@@ -255,7 +255,7 @@ fail_over_under_load(const char *terms, uint32_t lease_ms)
     char url[512];
     url_of(url, sizeof(url), "");
     (void)strncat(url, terms, sizeof(url) - strlen(url) - 1);
-    dibs *holder = open_url(url);
+    dibs *holder = open_url("%s", url);
     for (int i = 0; i < 2; i++) {
         contenders[i].client = open_contender(terms);
     }

@@ -56,13 +56,13 @@ open_in_seconds(void)
 {
     char url[256];
     url_of(url, sizeof(url), "unit=s");
-    return open_url(url);
+    return open_url("%s", url);
 }
 
 static dibs_hold *
 take_for(dibs *client, uint32_t lease_ms)
 {
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     request.lease_ms = lease_ms;
     OK(dibs_acquire(&hold, client, &request, &oops));
@@ -118,14 +118,14 @@ foreign_holder(void)
     server_do(&one, "SET", NAME, stamp(text, 350));
     int64_t from = now_ms();
     GIVES(DIBS_EBUSY, try_take(client, NAME));
-    dibs_hold *hold = end_wait(begin_wait(client, NAME), 350 + slowly(300));
+    dibs_hold *hold = end_wait(begin_wait(client, NAME, LEASE_MS), 350 + slowly(300));
     CHECK(now_ms() - from >= 300);
     give(hold);
     CHECK_SAME(key_count(), 0);
 
     /* and one who deletes it is noticed by looking */
     server_do(&one, "SET", NAME, stamp(text, 60000));
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     CHECK(!has_ended(op, 200));
     CHECK(has_value(text));
     server_do(&one, "DEL", NAME);
@@ -140,7 +140,7 @@ dead_lock(void)
     server_start(&one, NULL);
     dibs *client = open_one();
     server_do(&one, "SET", NAME, stamp(text, -5000));
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     CHECK(!has_value(text) && dibs_held(hold));
     give(hold);
     CHECK_SAME(key_count(), 0);
@@ -153,7 +153,7 @@ static void
 overwritten_by(dibs *client, dibs *rival, int64_t theirs_ms)
 {
     char theirs[24];
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     server_do(&one, "GETSET", NAME, stamp(theirs, theirs_ms));
     GIVES(DIBS_EBUSY, try_take(rival, NAME));
     sleep_ms(2 * LEASE_MS);
@@ -162,7 +162,7 @@ overwritten_by(dibs *client, dibs *rival, int64_t theirs_ms)
     CHECK_SAME(key_count(), 0);
 
     /* also if there was no time to put it right */
-    hold = take(client, NAME);
+    hold = take(client, NAME, LEASE_MS);
     server_do(&one, "GETSET", NAME, stamp(theirs, theirs_ms));
     give(hold);
     CHECK_SAME(key_count(), 0);
@@ -187,7 +187,7 @@ stranger(void)
     char theirs[24];
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     request.flags = DIBS_NO_RENEW;
     OK(dibs_acquire(&hold, client, &request, &oops));
@@ -205,14 +205,14 @@ deleted(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one(), *rival = open_one();
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     server_do(&one, "DEL", NAME);
     if (dibs_held(hold)) {
         GIVES(DIBS_EBUSY, try_take(rival, NAME));
     }
     CHECK(is_lost(hold, LEASE_MS));
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
-    give(end_wait(begin_wait(rival, NAME), LEASE_MS + slowly(200)));
+    give(end_wait(begin_wait(rival, NAME, LEASE_MS), LEASE_MS + slowly(200)));
     CHECK_SAME(key_count(), 0);
     dibs_close(client);
     dibs_close(rival);
@@ -332,7 +332,7 @@ broken(void)
     server_start(&one, NULL);
     dibs *client = open_one();
     server_do(&one, "SET", NAME, stamp(text, 60000));
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     CHECK(!has_ended(op, slowly(60)));
     OK(dibs_break(&count, client, NAME, "a test", &oops));
     CHECK_SAME(count, 1);
@@ -349,10 +349,10 @@ clustered(void)
     set_start_cluster(&set, NULL);
     set_hosts(hosts, sizeof(hosts), &set);
     (void)snprintf(url, sizeof(url), "redis+cluster://%s?layout=getset", hosts);
-    dibs *client = open_url(url), *other = open_url(url);
+    dibs *client = open_url("%s", url), *other = open_url("%s", url);
     for (int i = 0; i < 20; i++) {
         (void)snprintf(name, sizeof(name), "name %d", i);
-        dibs_hold *hold = take(client, name);
+        dibs_hold *hold = take(client, name, LEASE_MS);
         GIVES(DIBS_EBUSY, try_take(other, name));
         give(hold);
     }

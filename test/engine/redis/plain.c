@@ -49,7 +49,7 @@ written_down(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     request.note = "for\tpeople";
     request.lease_ms = 30000;
     dibs_hold *hold = NULL;
@@ -73,7 +73,7 @@ foreign_holder(void)
     dibs *client = open_one();
     server_do(&one, "SET", NAME, "6a3f");
     GIVES(DIBS_EBUSY, try_take(client, NAME));
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     CHECK(!has_ended(op, 300));
     CHECK(has_value(NAME, "6a3f"));
     server_do(&one, "DEL", NAME);
@@ -88,7 +88,7 @@ foreign_lease(void)
     dibs *client = open_one();
     server_do(&one, "SET", NAME, "6a3f", "PX", "320");
     int64_t from = now_ms();
-    dibs_hold *hold = end_wait(begin_wait(client, NAME), 320 + slowly(200));
+    dibs_hold *hold = end_wait(begin_wait(client, NAME, LEASE_MS), 320 + slowly(200));
     CHECK(now_ms() - from >= 300);
     give(hold);
     dibs_close(client);
@@ -100,7 +100,7 @@ stolen(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     server_do(&one, "SET", NAME, "thief");
     CHECK(is_lost(hold, LEASE_MS));
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
@@ -108,7 +108,7 @@ stolen(void)
     CHECK_SAME(number_at("PTTL", NAME), -1);
 
     server_do(&one, "DEL", NAME);
-    hold = take(client, NAME);
+    hold = take(client, NAME, LEASE_MS);
     server_do(&one, "DEL", NAME);
     server_do(&one, "HSET", NAME, "field", "1");
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
@@ -122,8 +122,8 @@ woken(void)
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
     for (int i = 0; i < 5; i++) {
-        dibs_hold *hold = take(client, NAME);
-        dibs_op *op = begin_wait(other, NAME);
+        dibs_hold *hold = take(client, NAME, LEASE_MS);
+        dibs_op *op = begin_wait(other, NAME, LEASE_MS);
         CHECK(!has_ended(op, slowly(40)));
         give(hold);
         give(end_wait(op, slowly(60)));
@@ -138,12 +138,12 @@ not_polled(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     request.lease_ms = 60000;
     dibs_hold *hold = NULL;
     dibs_stats stats;
     OK(dibs_acquire(&hold, client, &request, &oops));
-    dibs_op *op = begin_wait(other, NAME);
+    dibs_op *op = begin_wait(other, NAME, LEASE_MS);
     CHECK(!has_ended(op, 800));
     give(hold);
     give(end_wait(op, slowly(60)));
@@ -157,7 +157,7 @@ not_polled(void)
 static void
 expect_mismatch(dibs *client, const char *says)
 {
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     dibs_report *report = NULL;
     GIVES(DIBS_EMISMATCH, try_take(client, NAME));
@@ -195,7 +195,7 @@ token_is_time(void)
     CHECK(answer != NULL);
     uint64_t before = strtoull(answer, NULL, 10) * 1000000 * 64;
     free(answer);
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     CHECK(dibs_token(hold) > before);
     CHECK(dibs_token(hold) < before + (uint64_t)slowly(10) * 1000000 * 64);
     give(hold);
@@ -209,9 +209,9 @@ reply_lost(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    give(take(client, NAME)); /* it is connected now */
+    give(take(client, NAME, LEASE_MS)); /* it is connected now */
     server_pause(&one);
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     sleep_ms(LEASE_MS); /* several attempts */
     server_resume(&one);
     dibs_hold *hold = end_wait(op, slowly(2000));
@@ -230,9 +230,9 @@ given_up(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     server_pause(&one);
     request.lease_ms = 60000;
     request.wait_ms = 100;
@@ -244,7 +244,7 @@ given_up(void)
         CHECK(now_ms() < until);
         sleep_ms(10);
     }
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
 }
 
@@ -271,7 +271,7 @@ listed(void)
         server_do(&one, "SET", key, i % 2 ? "data" : "9a\t1\thost\tapp\tnote");
     }
     server_do(&one, "HSET", "hash", "field", "1");
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     request.note = "a note";
     dibs_hold *hold = NULL;
     OK(dibs_acquire(&hold, client, &request, &oops));
@@ -312,12 +312,12 @@ told_if_wanted(void)
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
     for (int i = 0; i < 10; i++) {
-        give(take(client, NAME));
+        give(take(client, NAME, LEASE_MS));
     }
     CHECK(!server_answers(&one, "cmdstat_publish", "INFO", "commandstats"));
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     CHECK(server_answers(&one, ":", "GETRANGE", NAME, "32", "32"));
-    dibs_op *op = begin_wait(other, NAME);
+    dibs_op *op = begin_wait(other, NAME, LEASE_MS);
     for (int i = 0; !server_answers(&one, ";", "GETRANGE", NAME, "32", "32"); i++) {
         CHECK(i < 500);
         CHECK(!has_ended(op, 10));
@@ -345,9 +345,9 @@ without_channels(void)
     server_start(&one, &options);
     (void)snprintf(url, sizeof(url), "redis://mute:secret@127.0.0.1:%d?layout=plain",
                    one.port);
-    dibs *client = open_url(url), *other = open_url(url);
-    dibs_hold *hold = take(client, NAME);
-    dibs_op *op = begin_wait(other, NAME);
+    dibs *client = open_url("%s", url), *other = open_url("%s", url);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
+    dibs_op *op = begin_wait(other, NAME, LEASE_MS);
     CHECK(!has_ended(op, 150));
     give(hold);
     give(end_wait(op, LOOK_MS));
@@ -363,8 +363,8 @@ guarded(void)
     char url[256];
     server_start(&one, NULL);
     url_of(url, sizeof(url), "guard=2s");
-    dibs *client = open_url(url);
-    dibs_request request = want(NAME);
+    dibs *client = open_url("%s", url);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     request.lease_ms = 1500;
     int64_t from = now_ms();
@@ -393,15 +393,15 @@ clustered(void)
     set_start_cluster(&set, NULL);
     set_hosts(hosts, sizeof(hosts), &set);
     (void)snprintf(url, sizeof(url), "redis+cluster://%s?layout=plain", hosts);
-    dibs *client = open_url(url), *other = open_url(url);
+    dibs *client = open_url("%s", url), *other = open_url("%s", url);
     for (size_t i = 0; i < LENGTH(names); i++) {
-        holds[i] = take(client, names[i]);
+        holds[i] = take(client, names[i], LEASE_MS);
     }
     OK(dibs_list(other, NULL, count_locks, &listed_count, &oops));
     CHECK_SAME(listed_count, LENGTH(names));
     for (size_t i = 0; i < LENGTH(names); i++) {
         GIVES(DIBS_EBUSY, try_take(other, names[i]));
-        dibs_op *op = begin_wait(other, names[i]);
+        dibs_op *op = begin_wait(other, names[i], LEASE_MS);
         CHECK(!has_ended(op, slowly(30)));
         give(holds[i]);
         give(end_wait(op, slowly(90)));

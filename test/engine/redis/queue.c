@@ -32,7 +32,7 @@ written_down(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     request.note = "for\tpeople";
     dibs_hold *hold = NULL;
     OK(dibs_acquire(&hold, client, &request, &oops));
@@ -44,7 +44,7 @@ written_down(void)
     /* one command each, when the scripts are known */
     int64_t before = client_commands();
     for (int i = 0; i < 10; i++) {
-        give(take(client, NAME));
+        give(take(client, NAME, LEASE_MS));
     }
     CHECK_SAME(client_commands() - before, 20);
     dibs_close(client);
@@ -62,7 +62,7 @@ pass_through(void *arg, int index)
 {
     dibs *const *clients = arg;
     for (int i = 0; i < EACH; i++) {
-        dibs_hold *hold = take(clients[index], NAME);
+        dibs_hold *hold = take(clients[index], NAME, LEASE_MS);
         CHECK_SAME(atomic_fetch_add(&inside, 1), 0);
         atomic_fetch_add(&passed, 1);
         atomic_fetch_sub(&inside, 1);
@@ -99,8 +99,8 @@ not_polled(void)
     char url[256];
     server_start(&one, NULL);
     url_of(url, sizeof(url), "waiter=3s");
-    dibs *holder = open_one(), *client = open_url(url);
-    dibs_request request = want(NAME);
+    dibs *holder = open_one(), *client = open_url("%s", url);
+    dibs_request request = want(NAME, LEASE_MS);
     request.lease_ms = 30000;
     dibs_hold *hold = NULL;
     OK(dibs_acquire(&hold, holder, &request, &oops));
@@ -125,8 +125,8 @@ cut_off(void)
     server_start(&one, NULL);
     dibs *holder = open_one(), *client = open_one();
     for (int i = 0; i < 3; i++) {
-        dibs_hold *hold = take(holder, NAME);
-        dibs_op *op = begin_wait(client, NAME);
+        dibs_hold *hold = take(holder, NAME, LEASE_MS);
+        dibs_op *op = begin_wait(client, NAME, LEASE_MS);
         CHECK(!has_ended(op, 50));
         server_cut(&one);
         (void)dibs_unlock(hold, &oops); /* what is unknown is tried again behind us */
@@ -165,8 +165,8 @@ stale_message(void)
 {
     server_start(&one, NULL);
     dibs *holder = open_one(), *client = open_one();
-    dibs_hold *hold = take(holder, NAME);
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_hold *hold = take(holder, NAME, LEASE_MS);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     await_listener();
     CHECK(!has_ended(op, 100));
     char *id = server_ask(&one, "ZRANGE", LOCK ":q", "-1", "-1");
@@ -191,11 +191,11 @@ broken_is_told(void)
 {
     server_start(&one, NULL);
     dibs *holder = open_one(), *client = open_one();
-    dibs_hold *hold = take(client, NAME);
-    dibs_op *op = begin_wait(holder, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
+    dibs_op *op = begin_wait(holder, NAME, LEASE_MS);
     await_listener();
     give(hold);
-    dibs_request request = want(NAME " 2");
+    dibs_request request = want(NAME " 2", LEASE_MS);
     request.lease_ms = 60000; /* its next renewal is far away */
     give(end_wait(op, slowly(300)));
     OK(dibs_acquire(&hold, holder, &request, &oops));
@@ -227,18 +227,18 @@ guarded(void)
     char url[256];
     server_start(&one, NULL);
     url_of(url, sizeof(url), "guard=2s");
-    dibs *client = open_url(url), *other = open_url(url);
+    dibs *client = open_url("%s", url), *other = open_url("%s", url);
     int64_t from = now_ms();
     GIVES(DIBS_EBUSY, try_take(client, NAME));
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     await_one_waiter(client);
-    dibs_op *second = begin_wait(other, NAME);
+    dibs_op *second = begin_wait(other, NAME, LEASE_MS);
     dibs_hold *hold = end_wait(op, 2000 + slowly(700));
     CHECK_WITHIN(now_ms() - from, 1800, 2000 + slowly(700));
     CHECK(!has_ended(second, 100));
     give(hold);
     give(end_wait(second, slowly(300)));
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     CHECK_SAME(server_count_keys(&one), 0);
     dibs_close(client);
     dibs_close(other);
@@ -252,7 +252,7 @@ mismatch(void)
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
     dibs_request semaphore = try_for(NAME);
-    dibs_hold *hold = take(client, NAME), *none = NULL;
+    dibs_hold *hold = take(client, NAME, LEASE_MS), *none = NULL;
     semaphore.mode = DIBS_PERMITS;
     semaphore.limit = 3;
     GIVES(DIBS_EMISMATCH, dibs_acquire(&none, other, &semaphore, &oops));
@@ -297,7 +297,7 @@ many_locks(void)
     char name[32];
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(name);
+    dibs_request request = want(name, LEASE_MS);
     request.lease_ms = (uint32_t)slowly(1500);
     for (int i = 0; i < LOCKS; i++) {
         (void)snprintf(name, sizeof(name), "many {%d}%%", i);

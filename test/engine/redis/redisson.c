@@ -8,7 +8,7 @@ written_down(void)
     char owner[80];
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     request.lease_ms = 30000;
     OK(dibs_acquire(&hold, client, &request, &oops));
@@ -29,7 +29,7 @@ foreign_holder(void)
     dibs *client = open_one();
     they_take();
     GIVES(DIBS_EBUSY, try_take(client, NAME));
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     CHECK(!has_ended(op, slowly(100)));
     server_do(&one, "DEL", NAME);
     server_do(&one, "PUBLISH", CHANNEL, "0");
@@ -38,11 +38,11 @@ foreign_holder(void)
     /* a holder that dies: nobody tells, so the end of its lease has to do */
     server_do(&one, "HSET", NAME, THEM, "2");
     server_do(&one, "PEXPIRE", NAME, "300");
-    give(end_wait(begin_wait(client, NAME), 300 + slowly(200)));
+    give(end_wait(begin_wait(client, NAME, LEASE_MS), 300 + slowly(200)));
 
     /* one without a lease: only a message helps, or a look now and then */
     server_do(&one, "HSET", NAME, THEM, "1");
-    op = begin_wait(client, NAME);
+    op = begin_wait(client, NAME, LEASE_MS);
     CHECK(!has_ended(op, slowly(100)));
     expect_answer("1", server_ask(&one, "HGET", NAME, THEM));
     server_do(&one, "DEL", NAME);
@@ -56,7 +56,7 @@ published(void)
     server_start(&one, NULL);
     dibs *client = open_one();
     redisContext *ear = subscribe(CHANNEL);
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     expect_message(ear, "0");
     redisFree(ear);
     dibs_close(client);
@@ -69,7 +69,7 @@ foreign_fair_head(void)
     server_start(&one, NULL);
     dibs *client = open_one();
     redisContext *ear = subscribe(CHANNEL ":" THEM);
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     server_do(&one, "RPUSH", QUEUE, THEM);
     server_do(&one, "ZADD", TIMEOUTS, "9999999999999", THEM);
     give(hold);
@@ -84,7 +84,7 @@ stolen(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     server_do(&one, "DEL", NAME);
     they_take();
     CHECK(is_lost(hold, LEASE_MS));
@@ -93,7 +93,7 @@ stolen(void)
     CHECK(ttl_of(NAME) > 30000);
 
     server_do(&one, "DEL", NAME);
-    hold = take(client, NAME);
+    hold = take(client, NAME, LEASE_MS);
     server_do(&one, "SET", NAME, "thief");
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
     expect_answer("thief", server_ask(&one, "GET", NAME));
@@ -115,9 +115,9 @@ given_up(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     server_pause(&one);
     request.lease_ms = 60000;
     request.wait_ms = 100;
@@ -208,7 +208,7 @@ listed(void)
         server_do(&one, i % 2 ? "HSET" : "SADD", key, THEM, i % 2 ? "data" : "x");
     }
     they_take();
-    dibs_hold *hold = take(client, "ours");
+    dibs_hold *hold = take(client, "ours", LEASE_MS);
     OK(dibs_list(client, NULL, note_name, seen, &oops));
     CHECK(strcmp(seen, NAME ";ours;") == 0);
 
@@ -261,7 +261,7 @@ lingers(void)
     for (int i = 0; i < 3; i++) {
         char before[80], after[80];
         dibs *client = open_form(forms[i]);
-        dibs_hold *hold = take(client, NAME);
+        dibs_hold *hold = take(client, NAME, LEASE_MS);
         read_owner(before, sizeof(before));
         OK(dibs_release_after(hold, 5000, &oops));
         dibs_hold_free(hold);
@@ -286,9 +286,9 @@ without_channels(void)
     server_start(&one, &options);
     (void)snprintf(url, sizeof(url), "redis://mute:secret@127.0.0.1:%d?layout=redisson",
                    one.port);
-    dibs *client = open_url(url), *other = open_url(url);
-    dibs_hold *hold = take(client, NAME);
-    dibs_op *op = begin_wait(other, NAME);
+    dibs *client = open_url("%s", url), *other = open_url("%s", url);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
+    dibs_op *op = begin_wait(other, NAME, LEASE_MS);
     CHECK(!has_ended(op, slowly(100)));
     give(hold);
     give(end_wait(op, 1200 + slowly(200)));
@@ -306,8 +306,8 @@ guarded(void)
         server_start(&one, NULL);
         (void)snprintf(more, sizeof(more), "guard=1s&form=%s", forms[i]);
         url_of(url, sizeof(url), more);
-        dibs *client = open_url(url);
-        dibs_request request = want(NAME);
+        dibs *client = open_url("%s", url);
+        dibs_request request = want(NAME, LEASE_MS);
         dibs_hold *hold = NULL;
         request.lease_ms = 900;
         int64_t from = now_ms();

@@ -42,7 +42,7 @@ fair_enqueues(void)
     they_take();
     server_do(&one, "RPUSH", QUEUE, THEM_TOO);
     server_do(&one, "ZADD", TIMEOUTS, "9000000000000", THEM_TOO);
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     await_queued(owner, sizeof(owner), "1");
     /* behind the last one, by the time a waiter may wait */
     CHECK_SAME(score_of(owner), 9000000300000);
@@ -91,7 +91,7 @@ fair_purges(void)
     dibs *client = open_form("fair");
     server_do(&one, "RPUSH", QUEUE, THEM, THEM_TOO);
     server_do(&one, "ZADD", TIMEOUTS, "1000", THEM, "2000", THEM_TOO);
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     CHECK_SAME(key_count(), 0);
     dibs_close(client);
 }
@@ -104,7 +104,7 @@ fair_gives_up(void)
     dibs *client = open_form("fair");
     dibs_hold *hold = NULL;
     they_take();
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     await_queued(owner, sizeof(owner), "0");
     server_do(&one, "RPUSH", QUEUE, THEM_TOO);
     server_do(&one, "ZADD", TIMEOUTS, "9000000600000", THEM_TOO);
@@ -134,7 +134,7 @@ fenced(void)
     server_start(&one, NULL);
     dibs *client = open_form("fenced");
     server_do(&one, "SET", TOKEN, "41");
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     CHECK_SAME(dibs_token(hold), 42);
     dibs_report *report = NULL;
     OK(dibs_inspect(&report, client, NAME, &oops));
@@ -143,7 +143,7 @@ fenced(void)
     GIVES(DIBS_EBUSY, try_take(client, NAME));
     give(hold);
     server_do(&one, "INCR", TOKEN); /* one of theirs */
-    hold = take(client, NAME);
+    hold = take(client, NAME, LEASE_MS);
     CHECK_SAME(dibs_token(hold), 44);
     give(hold);
     expect_answer("-1", server_ask(&one, "PTTL", TOKEN));
@@ -164,7 +164,7 @@ fenced_reply_lost(void)
 static dibs_hold *
 take_read(dibs *client)
 {
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     request.mode = DIBS_SHARED;
     OK(dibs_acquire(&hold, client, &request, &oops));
@@ -243,7 +243,7 @@ write_published(void)
     server_start(&one, NULL);
     dibs *client = open_form("rw");
     redisContext *ear = subscribe(RW_CHANNEL);
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     read_owner(owner, sizeof(owner));
     (void)snprintf(field, sizeof(field), "%s:write", owner);
     expect_answer("write", server_ask(&one, "HGET", NAME, "mode"));
@@ -264,7 +264,7 @@ downgraded(void)
     server_start(&one, NULL);
     dibs *client = open_form("rw");
     redisContext *ear = subscribe(RW_CHANNEL);
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     read_owner(before, sizeof(before));
     OK(dibs_downgrade(hold, &oops));
     check_read(after, sizeof(after));
@@ -292,7 +292,7 @@ writer_first(void)
     dibs_hold *reader = take_read(client);
     OK(dibs_acquire(&hold, third, &reading, &oops));
     give(hold);
-    dibs_op *op = begin_wait(other, NAME);
+    dibs_op *op = begin_wait(other, NAME, LEASE_MS);
     for (int64_t until = now_ms() + slowly(2000); key_count() < 3;) {
         CHECK(now_ms() < until);
         sleep_ms(2);

@@ -13,7 +13,7 @@ open_form(const char *form)
     char url[256], more[64];
     (void)snprintf(more, sizeof(more), "form=%s", form);
     url_of(url, sizeof(url), more);
-    return open_url(url);
+    return open_url("%s", url);
 }
 
 void
@@ -92,9 +92,9 @@ expect_message(redisContext *context, const char *text)
 void
 lose_replies(dibs *client)
 {
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     server_pause(&one);
-    dibs_op *op = begin_wait(client, NAME);
+    dibs_op *op = begin_wait(client, NAME, LEASE_MS);
     sleep_ms(LEASE_MS);
     server_resume(&one);
     dibs_hold *hold = end_wait(op, slowly(2000));

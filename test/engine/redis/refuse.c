@@ -17,7 +17,7 @@ refused_until(dibs *client, const char *says, void (*heal)(void))
 {
     GIVES(DIBS_EUNAVAIL, try_take(client, NAME));
     CHECK_SAYS(says);
-    dibs_op *waiting = begin_wait(client, NAME);
+    dibs_op *waiting = begin_wait(client, NAME, LEASE_MS);
     CHECK(!has_ended(waiting, 200));
     heal();
     give(end_wait(waiting, slowly(5000)));
@@ -37,7 +37,7 @@ readonly(void)
     int nobody = port_take();
     server_start(&one, NULL);
     dibs *client = open_one();
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     (void)snprintf(port, sizeof(port), "%d", nobody);
     server_do(&one, "REPLICAOF", "127.0.0.1", port);
     refused_until(client, "READONLY", become_master);
@@ -62,7 +62,7 @@ out_of_memory(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
-    dibs_hold *hold = take(client, "other");
+    dibs_hold *hold = take(client, "other", LEASE_MS);
     server_do(&one, "CONFIG", "SET", "maxmemory", "1");
     CHECK(server_answers(&one, "-OOM", "SET", "a", "1"));
     OK(dibs_renew(hold, 0, &oops));
@@ -131,7 +131,7 @@ wrong_type(void)
     char key[256];
     server_start(&one, NULL);
     dibs *client = open_one();
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     key_in_use(key, sizeof(key));
     give(hold);
     server_do(&one, "RPUSH", key, "something else");
@@ -139,7 +139,7 @@ wrong_type(void)
     CHECK_SAYS(NAME);
     CHECK_SAME(server_number(&one, "LLEN", key), 1);
     server_do(&one, "DEL", key);
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
 }
 
@@ -151,14 +151,14 @@ other_layout(void)
     char url[128];
     server_start(&one, NULL);
     (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d?layout=plain", one.port);
-    dibs *plain = open_url(url);
+    dibs *plain = open_url("%s", url);
     (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%d?layout=redisson", one.port);
-    dibs *redisson = open_url(url);
-    dibs_hold *hold = take(plain, NAME);
+    dibs *redisson = open_url("%s", url);
+    dibs_hold *hold = take(plain, NAME, LEASE_MS);
     GIVES(DIBS_EMISMATCH, try_take(redisson, NAME));
     CHECK_SAYS("plain");
     give(hold);
-    hold = take(redisson, NAME);
+    hold = take(redisson, NAME, LEASE_MS);
     GIVES(DIBS_EMISMATCH, try_take(plain, NAME));
     CHECK_SAYS("redisson");
     CHECK(dibs_held(hold));

@@ -14,13 +14,13 @@ forgets(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
-    dibs_hold *hold = take(client, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
     uint64_t token = dibs_token(hold);
     server_kill(&one);
     server_restart(&one);
     CHECK(is_lost(hold, 2 * LEASE_MS));
     CHECK_SAME(dibs_held(hold), 0);
-    dibs_hold *next = take(other, NAME);
+    dibs_hold *next = take(other, NAME, LEASE_MS);
     CHECK(dibs_token(next) > token);
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
     CHECK(dibs_held(next));
@@ -37,8 +37,8 @@ remembers(void)
     server_options options = { .durable = 1 };
     server_start(&one, &options);
     dibs *client = open_one(), *other = open_one();
-    dibs_hold *hold = take(client, NAME);
-    dibs_op *waiting = begin_wait(other, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
+    dibs_op *waiting = begin_wait(other, NAME, LEASE_MS);
     CHECK(!has_ended(waiting, 100));
     server_kill(&one);
     server_restart(&one);
@@ -60,8 +60,8 @@ forgets_waiters(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
-    dibs_hold *hold = take(client, NAME);
-    dibs_op *waiting = begin_wait(other, NAME);
+    dibs_hold *hold = take(client, NAME, LEASE_MS);
+    dibs_op *waiting = begin_wait(other, NAME, LEASE_MS);
     CHECK(!has_ended(waiting, 100));
     server_kill(&one);
     server_restart(&one);
@@ -80,7 +80,7 @@ stands_still(void)
 {
     server_start(&one, NULL);
     dibs *client = open_one(), *other = open_one();
-    dibs_hold *hold = take(client, NAME), *none = NULL;
+    dibs_hold *hold = take(client, NAME, LEASE_MS), *none = NULL;
     server_pause(&one);
     int64_t from = now_ms();
     int code = dibs_timedlock(&none, other, NAME, 200, &oops);
@@ -91,8 +91,8 @@ stands_still(void)
     sleep_ms(LEASE_MS);
     server_resume(&one);
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
-    give(take(other, NAME));
-    give(take(client, NAME));
+    give(take(other, NAME, LEASE_MS));
+    give(take(client, NAME, LEASE_MS));
     dibs_close(client);
     dibs_close(other);
     CHECK_SAME(server_count_keys(&one), 0);
@@ -148,11 +148,11 @@ forgets_scripts(void)
     dibs *client = open_one(), *other = open_one();
     for (int i = 0; i < 5; i++) {
         forget_scripts();
-        dibs_hold *hold = take(client, NAME);
+        dibs_hold *hold = take(client, NAME, LEASE_MS);
         forget_scripts();
         OK(dibs_renew(hold, 0, &oops));
         forget_scripts();
-        dibs_op *waiting = begin_wait(other, NAME);
+        dibs_op *waiting = begin_wait(other, NAME, LEASE_MS);
         CHECK(!has_ended(waiting, 50));
         if (dibs_caps(client) & DIBS_CAP_INSPECT) {
             look(client);
@@ -161,7 +161,7 @@ forgets_scripts(void)
         give(hold);
         give(end_wait(waiting, slowly(2000)));
         forget_scripts();
-        hold = take(client, NAME);
+        hold = take(client, NAME, LEASE_MS);
         if (dibs_caps(client) & DIBS_CAP_SHARED) {
             forget_scripts();
             OK(dibs_downgrade(hold, &oops));
@@ -178,7 +178,7 @@ forgets_scripts(void)
         use_cells(client);
     }
     /* that the last one was broken is remembered until here */
-    give(take(client, NAME));
+    give(take(client, NAME, LEASE_MS));
     CHECK_SAME(server_count_keys(&one), 0);
     dibs_close(client);
     dibs_close(other);
@@ -209,7 +209,7 @@ loads(void)
     server_options options = { .durable = 1, .more = slowly_loaded };
     server_start(&one, &options);
     dibs *client = open_one(), *other = open_one();
-    dibs_request request = want(NAME);
+    dibs_request request = want(NAME, LEASE_MS);
     dibs_hold *hold = NULL;
     server_do(&one, "EVAL", fill, "0");
     request.lease_ms = (uint32_t)slowly(20000);
@@ -221,7 +221,7 @@ loads(void)
     }
     GIVES(DIBS_EUNAVAIL, try_take(other, NAME));
     CHECK_SAYS("LOADING");
-    dibs_op *waiting = begin_wait(other, NAME);
+    dibs_op *waiting = begin_wait(other, NAME, LEASE_MS);
     CHECK(!has_ended(waiting, 100));
     CHECK(server_answers(&one, "-LOADING", "GET", "fill1"));
     renew_when_it_can(hold);

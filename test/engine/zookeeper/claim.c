@@ -89,7 +89,7 @@ check_written(dibs *client, const dibs_request *request, const char *form)
     CHECK(stat.owner != 0);
     CHECK_SAME(dibs_token(hold), stat.czxid * 256);
     char *data = tree_read(&raw, path, NULL);
-    CHECK(data && strncmp(data, "a note\ndibs1 uuid=", 18) == 0);
+    CHECK(data && strncmp(data, "a note\ndibs1 id=", 16) == 0);
     free(data);
     free(name);
     give(hold);

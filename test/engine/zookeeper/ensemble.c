@@ -68,7 +68,7 @@ live_through(void (*harm)(server *), void (*heal)(server *), int leader)
     hold = end_wait(wait, slowly(10000));
     CHECK(dibs_token(hold) > token);
     heal(victim);
-    zookeeper_await_all(&set);
+    set_await(&set);
     give(hold);
     EVENTUALLY(slowly(5000), has_no_nodes(victim));
     dibs_close(holder);
@@ -154,7 +154,7 @@ check_cut_off(int leader)
     give(end_wait(wait, 0));
     GIVES(DIBS_ELOST, dibs_unlock(hold, &oops));
     wires_flow(&between, WIRES_ALL);
-    zookeeper_await_all(&set);
+    set_await(&set);
     EVENTUALLY(slowly(5000), has_no_nodes(&set.servers[victim]));
     dibs_close(holder);
     dibs_close(waiter);
