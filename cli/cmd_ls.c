@@ -39,9 +39,11 @@ fill_row(struct row *row, const dibs_report *report)
         int64_t ms = wall_ms() - holder->since_ms;
         dibs__duration_print(age, sizeof age, ms > 0 ? ms : 0);
     }
-    if (holder)
-        snprintf(text, sizeof text, "%s on %s, pid %lld", holder->app, holder->host,
-                 (long long)holder->pid);
+    if (holder) {
+        dibs_party who = *holder;
+        who.since_ms = 0; /* has a column of its own */
+        party_print(text, sizeof text, &who);
+    }
     row->name = strdup(name_print(name, report->name, report->name_len));
     row->mode = mode_text(report);
     row->holder = strdup(text);

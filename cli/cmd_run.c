@@ -156,7 +156,7 @@ reenter(const struct options *options, const struct grant *grants, size_t count,
         char *const *argv)
 {
     struct environment env;
-    struct child child = { .argv = argv, .quiet = options->quiet };
+    struct child child = { .argv = argv, .quiet = options->quiet, .lost_fd = -1 };
     int code;
     if (options->verbose)
         say(options, "the dibs run around this one holds it already");
@@ -225,6 +225,7 @@ run_command(const struct options *options, char *const *names, size_t count,
 {
     dibs_error err = { 0 };
     dibs *client = NULL;
+    child_descriptors();
     int code = client_open(&client, options, base_name(argv[0]), &err);
     if (code != DIBS_OK)
         return say_error(options, &err);

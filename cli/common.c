@@ -41,6 +41,8 @@ client_open(dibs **out, const struct options *options, const char *app, dibs_err
         code = DIBS_EUNAVAIL;
     if (err && code != DIBS_OK)
         err->code = code;
+    if (code == DIBS_OK && options->verbose && *dibs_notice(*out))
+        say(options, "%s", dibs_notice(*out));
     return code;
 }
 

@@ -92,7 +92,12 @@ struct child {
     const struct terminal *terminal;
     const sigset_t *mask; /* the signals that shall be blocked in it */
     bool quiet;
+    int lost_fd; /* the one descriptor of ours that it gets; -1: none */
 };
+
+/* child_descriptors takes note of what is open before we open anything: CMD gets that, as
+ * from any shell, and nothing that we or a library opened since. */
+void child_descriptors(void);
 
 /* child_start starts CMD as the leader of a new process group and returns its pid, -1 if
  * there can be no more processes. child_exec becomes CMD; it returns 126 or 127 when it

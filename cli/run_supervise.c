@@ -309,8 +309,10 @@ supervise(struct supervisor *run)
 static int
 start(struct supervisor *run, char *const *argv, char *const *env)
 {
-    struct child child = { argv, env, &run->terminal, &run->signals->before,
-                           run->options->quiet };
+    struct child child = {
+        argv,        env, &run->terminal, &run->signals->before, run->options->quiet,
+        run->lost_fd
+    };
     run->started_ms = now_ms();
     run->group = child_start(&child);
     if (run->group > 0)

@@ -162,9 +162,12 @@ DIBS_CHECK_RESULT DIBS_API int dibs_open(dibs **out, const char *url,
 DIBS_API void dibs_close(dibs *client);
 
 /* dibs_url returns the client's URL without its password, lent until dibs_close.
- * dibs_engine_name the engine's ("local"). Since 0.1. */
+ * dibs_engine_name the engine's ("local"), dibs_notice what was found when it was opened
+ * that its users should know (a version of the server that breaks a promise), or "".
+ * Since 0.1. */
 DIBS_API const char *dibs_url(const dibs *client);
 DIBS_API const char *dibs_engine_name(const dibs *client);
+DIBS_API const char *dibs_notice(const dibs *client);
 
 /* What an engine can do; dibs_caps returns the bits of an open client. Since 0.1. */
 enum dibs_cap {

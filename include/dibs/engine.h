@@ -167,6 +167,8 @@ typedef struct dibs_session {
     /* Where this client is connected, for messages, in the form of a URL ("etcd://10.0.0.2:
      * 2379"); "" until open sets it: then messages name the URL. No password. */
     char endpoint[128];
+    /* What the users of this store should know, for dibs_notice; "": nothing. */
+    char notice[256];
 } dibs_session;
 
 /* What list and inspect report into. Safe to be called under the engine's own locks; keeps

@@ -219,6 +219,12 @@ dibs_engine_name(const dibs *client)
     return client ? client->engine->name : "";
 }
 
+const char *
+dibs_notice(const dibs *client)
+{
+    return client ? client->session.notice : "";
+}
+
 uint32_t
 dibs_caps(const dibs *client)
 {

@@ -277,6 +277,16 @@ CASE(no_descriptor_leaks)
     CHECK_SAME(number_after(run.out, ""), number_after(without.out, "") + 1);
 }
 
+CASE(descriptors_of_the_caller)
+{
+    static const char *const list = "exec 7</dev/null; exec \"$DIBS\" run x -- sh -c "
+                                    "'readlink /proc/self/fd/7'";
+    struct proc run;
+    start_program(&run, (const char *const[]){ "sh", "-c", list, NULL });
+    CHECK_SAME(finish(&run), 0);
+    CHECK_TEXT(run.out, "/dev/null\n");
+}
+
 CASE(previous_expired)
 {
     struct proc holder, run;
@@ -469,8 +479,8 @@ CASE(bad_urls)
 {
     struct proc run;
     CHECK_SAME(DIBS(&run, "run", "--url", "nonesuch:", "x", "true"), 78);
-    CHECK_SAME(DIBS(&run, "run", "--url", "consul://127.0.0.1:1", "x", "true"), 78);
-    CHECK_HAS(run.err, "engine consul is not installed");
+    CHECK_SAME(DIBS(&run, "run", "--url", "mysql://127.0.0.1:1", "x", "true"), 78);
+    CHECK_HAS(run.err, "engine mysql is not installed");
     CHECK_SAME(DIBS(&run, "run", "--url", "mock:?deny=x", "x", "echo", "ran"), 77);
     CHECK_TEXT(run.out, "");
     CHECK_SAME(DIBS(&run, "run", "--url", "mock:?nonesuch=1", "x", "true"), 78);
@@ -490,9 +500,10 @@ MAIN(ENTRY(exit_code_is_cmds), ENTRY(cannot_execute), ENTRY(usage_errors),
      ENTRY(shell_string), ENTRY(busy), ENTRY(wait_limit), ENTRY(environment_defaults),
      ENTRY(two_take_turns), ENTRY(many_take_turns), ENTRY(shared_and_exclusive),
      ENTRY(slots), ENTRY(several_names), ENTRY(environment_of_cmd),
-     ENTRY(no_descriptor_leaks), ENTRY(previous_expired), ENTRY(nested_reenters),
-     ENTRY(nested_other_names), ENTRY(nested_upgrade_is_refused),
-     ENTRY(ticket_is_no_proof), ENTRY(at_least), ENTRY(at_least_is_over),
-     ENTRY(at_least_without_the_engine), ENTRY(verbose_explains_the_wait),
-     ENTRY(json_events), ENTRY(odd_names), ENTRY(name_too_long),
-     ENTRY(note_and_app_are_shown), ENTRY(bad_urls), ENTRY(flag_wins_over_url_variable))
+     ENTRY(no_descriptor_leaks), ENTRY(descriptors_of_the_caller),
+     ENTRY(previous_expired), ENTRY(nested_reenters), ENTRY(nested_other_names),
+     ENTRY(nested_upgrade_is_refused), ENTRY(ticket_is_no_proof), ENTRY(at_least),
+     ENTRY(at_least_is_over), ENTRY(at_least_without_the_engine),
+     ENTRY(verbose_explains_the_wait), ENTRY(json_events), ENTRY(odd_names),
+     ENTRY(name_too_long), ENTRY(note_and_app_are_shown), ENTRY(bad_urls),
+     ENTRY(flag_wins_over_url_variable))

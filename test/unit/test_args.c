@@ -47,6 +47,7 @@ CASE(opening)
     client = unit_open(NULL, NULL);
     assert_string_equal(dibs_url(client), unit_local());
     assert_string_equal(dibs_engine_name(client), "local");
+    assert_string_equal(dibs_notice(client), "");
     dibs_close(client);
 }
 
@@ -299,6 +300,7 @@ CASE(null_handles)
     memset(&stats, 'x', sizeof stats);
     assert_string_equal(dibs_url(NULL), "");
     assert_string_equal(dibs_engine_name(NULL), "");
+    assert_string_equal(dibs_notice(NULL), "");
     assert_int_equal(dibs_caps(NULL), 0);
     dibs_stats_read(&stats, NULL);
     assert_int_equal(stats.acquired, 0);
