@@ -92,7 +92,10 @@ count_lock(const dibs_report *report, void *arg)
 static int64_t
 residue_ms(void)
 {
-    return (has(DIBS_CAP_LEASE) ? 2 * stage.lease_ms : 0) + slowly(500);
+    int64_t lease_ms = 2 * (int64_t)stage.lease_ms;
+    int64_t remains_ms = slowly(stage.fixture->remains_ms);
+    int64_t most_ms = lease_ms > remains_ms ? lease_ms : remains_ms;
+    return (has(DIBS_CAP_LEASE) ? most_ms : 0) + slowly(500);
 }
 
 static void
