@@ -8,8 +8,6 @@
 #define FIXED_MS 1500
 #define EARLY_MS 100
 #define LATE_MS 1000
-/* a session that keeps a lock outlasts its lease by so much */
-#define SESSION_MS 1000
 
 /* a holder that renews: nobody gets in while it lives, although the lease has passed */
 static void
@@ -45,7 +43,7 @@ static void
 dies(struct stage *stage, struct peer *holder, struct peer *waiter, const char *kind)
 {
     char name[64];
-    int64_t late_ms = slowly(LATE_MS) + (stage->is_zookeeper ? SESSION_MS : 0);
+    int64_t late_ms = slowly(LATE_MS) + stage->outlasts_ms;
     snprintf(name, sizeof(name), "death-%s-%s", kind, holder->program->name);
     if (holder->program->keeps) {
         kept(holder, waiter, kind, name, late_ms);

@@ -14,33 +14,6 @@ struct place {
     int actor;
 };
 
-/* how many wait; on ZooKeeper all stand in one queue with the holder, but for semaphores,
- * where a queue of its own has who waits */
-static int64_t
-line_length(struct stage *stage, const char *kind, const char *name)
-{
-    const server *on = &stage->servers.servers[0];
-    char key[96];
-    if (stage->is_zookeeper) {
-        return strncmp(kind, "sem", 3) == 0 ? nodes_count(on, name, "/locks")
-                                            : nodes_count(on, name, "") - 1;
-    }
-    snprintf(key, sizeof(key), "redisson_lock_queue:{%s}", name);
-    return server_number(on, "LLEN", key);
-}
-
-static void
-wait_for_length(struct stage *stage, const char *kind, const char *name, int length)
-{
-    for (int i = 0; i < 500; i++) {
-        if (line_length(stage, kind, name) == length) {
-            return;
-        }
-        sleep_ms(10);
-    }
-    FAIL("the queue of '%s' does not get %d long", name, length);
-}
-
 static void
 in_order(struct stage *stage, struct peer *holder, const struct place *line,
          const char *kind, int number)
@@ -157,17 +130,17 @@ check_dialect(struct stage *stage)
 }
 
 void
-check_tokens(struct stage *stage)
+check_tokens(struct stage *stage, const char *kind)
 {
     struct peer *order[] = { &stage->ours[0], &stage->theirs[0], &stage->theirs[1],
                              &stage->ours[1], &stage->ours[0],   &stage->theirs[0] };
     uint64_t last = 0;
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        peer_order(order[i], 1, "lock fenced token %d 0", LONG_MS);
+        peer_order(order[i], 1, "lock %s token %d 0", kind, LONG_MS);
         uint64_t token = peer_granted(order[i], 1, slowly(5000));
         CHECK(token > last);
         last = token;
-        peer_must(order[i], 1, "ok", "unlock fenced token");
+        peer_must(order[i], 1, "ok", "unlock %s token", kind);
     }
-    done("fenced: tokens of both rise together");
+    done("%s: tokens of both rise together", kind);
 }

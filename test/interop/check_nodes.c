@@ -91,34 +91,20 @@ check_nodes(struct stage *stage, const char *kind)
 
 /* ---- who dies while it waits ---- */
 
-static void
-wait_for_nodes(const struct stage *stage, const char *kind, const char *name, int count)
-{
-    const char *inside = strncmp(kind, "sem", 3) == 0 ? "/locks" : "";
-    for (int i = 0; i < 500; i++) {
-        if (nodes_count(only_server(stage), name, inside) == count) {
-            return;
-        }
-        sleep_ms(10);
-    }
-    FAIL("'%s' does not get %d nodes", name, count);
-}
-
 /* the one in the middle is killed; the last one goes on when it and the holder are gone */
 static void
 dies_waiting(struct stage *stage, struct peer *holder, struct peer *middle,
              struct peer *last, const char *kind)
 {
     char name[64];
-    int places = strncmp(kind, "sem", 3) == 0 ? 0 : 1; /* the holder's */
     snprintf(name, sizeof(name), "middle-%s-%s", kind, middle->program->name);
     peer_must(holder, 1, "ok", "lock %s %s %d 0", kind, name, LONG_MS);
     peer_order(middle, 1, "lock %s %s 0 30000", kind, name);
-    wait_for_nodes(stage, kind, name, places + 1);
+    wait_for_length(stage, kind, name, 1);
     peer_order(last, 1, "lock %s %s %d 30000", kind, name, LONG_MS);
-    wait_for_nodes(stage, kind, name, places + 2);
+    wait_for_length(stage, kind, name, 2);
     peer_kill(middle);
-    wait_for_nodes(stage, kind, name, places + 1);
+    wait_for_length(stage, kind, name, 1);
     CHECK(!peer_has_answered(last, 1, 300));
     peer_must(holder, 1, "ok", "unlock %s %s", kind, name);
     (void)peer_granted(last, 1, slowly(WAKE_MS));
@@ -143,7 +129,7 @@ check_read_in_write(struct stage *stage)
     struct peer *writer = &stage->theirs[0], *dibs = &stage->ours[0];
     peer_must(writer, 1, "ok", "lock write both %d 0", LONG_MS);
     peer_order(dibs, 1, "lock write both %d 30000", LONG_MS);
-    wait_for_nodes(stage, "write", "both", 2);
+    wait_for_length(stage, "write", "both", 1);
     /* behind a writer that waits, and yet at once */
     peer_must(writer, 1, "ok", "lock read both %d 0", LONG_MS);
     peer_must(&stage->ours[1], 1, "busy", "lock read both %d 0", LONG_MS);
@@ -180,6 +166,27 @@ check_permits(struct stage *stage)
     done("sem2: two at a time, of both");
 }
 
+/* one who watches is told of the first leader, and of the next when it comes */
+static void
+observed(struct peer *first, struct peer *next, struct peer *watcher)
+{
+    char answer[ANSWER_MAX], name[64];
+    snprintf(name, sizeof(name), "seen-%s", first->program->name);
+    peer_must(first, 3, "ok", "lock latch %s %d 0", name, LONG_MS);
+    peer_order(watcher, 1, "observe %s actor4", name);
+    peer_order(next, 4, "lock latch %s %d 15000", name, LONG_MS);
+    CHECK(!peer_has_answered(watcher, 1, 500));
+    peer_must(first, 3, "ok", "unlock latch %s", name);
+    (void)peer_granted(next, 4, slowly(WAKE_MS));
+    peer_answer(watcher, 1, slowly(WAKE_MS), answer);
+    if (strcmp(answer, "saw actor3 actor4") != 0) {
+        FAIL("dibs observed: %s", answer);
+    }
+    peer_must(next, 4, "ok", "unlock latch %s", name);
+    done("latch: dibs observes how %s follows %s", next->program->title,
+         first->program->title);
+}
+
 void
 check_leader(struct stage *stage)
 {
@@ -194,6 +201,8 @@ check_leader(struct stage *stage)
     peer_must(dibs, 1, "leader actor4", "leader lead");
     peer_must(other, 4, "ok", "unlock latch lead");
     done("latch: each knows who leads");
+    observed(dibs, other, &stage->ours[1]);
+    observed(other, dibs, &stage->ours[1]);
 }
 
 /* ---- the nodes above ---- */

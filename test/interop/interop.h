@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dibs beside the lock libraries that share its layouts on Redis and ZooKeeper, each as
- * itself: real servers, the real library, its own language.
+ * dibs beside the lock libraries that share its layouts on Redis, ZooKeeper, etcd and
+ * Consul, each as itself: real servers, the real library or command, its own language.
  *
  * A peer is a process that takes locks when it is told to. dibs is one (ours.c, this same
- * program), the incumbents are others (redisson/, python/, node/, go/, curator/, kazoo/).
- * All speak the same protocol, so a check does not know which is which and is run both ways
- * round.
+ * program), the incumbents are others (redisson/, python/, node/, go/, curator/, kazoo/,
+ * and commands/, services/, gostore/, pyetcd3/). All speak the same protocol, so a check does
+ * not know which is which and is run both ways round.
  *
  * A peer reads lines "ACTOR VERB ARGUMENTS" and answers each with "ACTOR ANSWER". Actors
  * are small numbers; each does one thing after another and owns its own holds.
@@ -17,17 +17,21 @@
  *   held KIND NAME                   yes or no
  *   downgrade NAME LEASE_MS          ok: kind write became kind read
  *   leader NAME                      leader ID: who leads, as this library reads it
+ *   observe NAME ID                  saw ID ...: all who led until that one did (dibs only)
  *   count KIND NAME N FILE           done N: N times, in the lock, the number in FILE was
  *                                    read and a millisecond later written one larger
  *   quit                             no answer
  *
- * or "error TEXT". KIND is plain, getset, lock, fair, fenced, read or write; on ZooKeeper
- * mutex, read, write, latch (a leadership), sem1 or sem2 (one permit of that many). LEASE_MS
- * 0 is KEPT_MS, renewed for as long as it is held; any other is never renewed, where there
- * are leases. WAIT_MS 0 is one try; WAIT_FOREVER, where `woken` is set, is what it says.
+ * or "error TEXT". KIND is plain, getset, lock, fair, fenced, read or write; elsewhere mutex,
+ * read, write, latch (a leadership), sem1 or sem2 (one permit of that many), and on etcd
+ * single (one key), on Consul key (of any name) or share (what only dibs has). LEASE_MS 0 is
+ * KEPT_MS, or the shortest that the incumbent can have, renewed for as long as it is held;
+ * any other is never renewed, where there are leases. WAIT_MS 0 is one try; WAIT_FOREVER,
+ * where `woken` is set, is what it says.
  *
- * peer.c: a peer, from start to end. programs.c: which there are. shape.c, nodes.c: what is
- * on the server. check_*.c: the checks. main.c: which checks which incumbent gets.
+ * peer.c: a peer, from start to end. programs.c: which there are. shape.c, nodes.c,
+ * entries.c: what is on the server. check_*.c: the checks. main.c: which checks which
+ * incumbent gets.
  */
 #ifndef TEST_INTEROP_H
 #define TEST_INTEROP_H
@@ -138,13 +142,38 @@ int64_t nodes_asked(const server *server);
 
 /* ---- checks ---- */
 
+enum store { REDIS, CLUSTER, ZOOKEEPER, ETCD, CONSUL };
+
 /* Who takes part: two processes of dibs and two of the incumbent. */
 struct stage {
+    enum store store;
     server_set servers;
-    int is_zookeeper; /* the servers are; else they are Redis */
+    int64_t
+        outlasts_ms; /* a killed holder's lock goes on for so much more than its lease */
     struct peer ours[2];
     struct peer theirs[2];
 };
+
+/* These are for etcd and Consul. entries_shape describes the entries of a lock, in such a way
+ * that the same thing done by others looks the same: keys, marks, and what stands in them
+ * where others read it, which it does in an entry of that kind. For free(). */
+char *entries_shape(const struct stage *stage, const char *kind, const char *name);
+
+/* entries_count counts them. entries_end ends the lease or session of the oldest. */
+int entries_count(const struct stage *stage, const char *name);
+void entries_end(const struct stage *stage, const char *name);
+
+/* entries_left counts those of all locks that are nobody's or those of dibs. */
+int entries_left(const struct stage *stage);
+
+/* entries_asked returns how often entries were read or written. */
+int64_t entries_asked(const struct stage *stage);
+
+/* asked returns how often locks were looked at. wait_for_length waits until so many wait in
+ * line, where there are lines. */
+int64_t asked(const struct stage *stage);
+void wait_for_length(const struct stage *stage, const char *kind, const char *name,
+                     int length);
 
 /* Each is given a kind and uses names of its own. */
 void check_exclusion(struct stage *stage, const char *kind);
@@ -155,17 +184,27 @@ void check_death(struct stage *stage, const char *kind);
 void check_shape(struct stage *stage, const char *kind);
 void check_order(struct stage *stage, const char *kind);
 void check_sharing(struct stage *stage);
-void check_tokens(struct stage *stage);
+void check_tokens(struct stage *stage, const char *kind);
 void check_dialect(struct stage *stage);
 void check_minority_down(struct stage *stage);
 
-/* These are for ZooKeeper. */
-void check_nodes(struct stage *stage, const char *kind);
+/* These are for all but Redis. */
 void check_dead_waiter(struct stage *stage, const char *kind);
-void check_read_in_write(struct stage *stage);
 void check_permits(struct stage *stage);
 void check_leader(struct stage *stage);
+
+/* These are for ZooKeeper. */
+void check_nodes(struct stage *stage, const char *kind);
+void check_read_in_write(struct stage *stage);
 void check_parents(struct stage *stage, int are_containers);
+
+/* These are for etcd and Consul. */
+void check_entries(struct stage *stage, const char *kind);
+void check_ended(struct stage *stage, const char *kind);
+void check_nothing_left(struct stage *stage);
+void check_downgraded_order(struct stage *stage);
+void check_refusals(struct stage *stage);
+void check_slow_death(struct stage *stage);
 
 /* done says that something has been checked. */
 void done(const char *format, ...) __attribute__((format(printf, 1, 2)));

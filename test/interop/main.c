@@ -2,8 +2,10 @@
 /*
  * interop INCUMBENT SETTING: all checks of one incumbent in one setting, because starting
  * a Java machine is most of the work. SETTING is plain or getset (one server), redisson
- * (the same, all forms), cluster (redisson there), redlock (three servers), or on one
- * ZooKeeper curator (locks), recipes (Curator's other recipes) or kazoo.
+ * (the same, all forms), cluster (redisson there), redlock (three servers); on one
+ * ZooKeeper curator (locks), recipes (Curator's other recipes) or kazoo; on one etcd etcd
+ * (locks and elections), rw or single; on one Consul lock, key, semaphore, or slow (what takes
+ * `consul lock` long).
  * interop dibs: the peer that is dibs. See interop.h.
  */
 #include "interop.h"
@@ -35,11 +37,10 @@ clean_up(void)
 }
 
 /* What a setting needs: which servers, and how the URLs begin and end. */
-enum { CLUSTER = 0, ZOOKEEPER = -1 };
-
 struct setting {
     const char *name;
-    int servers; /* how many of Redis, or one of the above */
+    enum store store;
+    int servers; /* how many of Redis */
     const char *scheme;
     const char *our_end, *their_end;
     void (*check)(struct stage *stage);
@@ -93,7 +94,7 @@ check_redisson(struct stage *stage)
     /* otherwise it is as kind lock */
     check_shape(stage, "fenced");
     check_count(stage, "fenced", 50);
-    check_tokens(stage);
+    check_tokens(stage, "fenced");
     check_dialect(stage);
 }
 
@@ -151,18 +152,122 @@ check_kazoo(struct stage *stage)
     check_parents(stage, 0);
 }
 
+static void
+check_etcd(struct stage *stage)
+{
+    int has_tokens = strcmp(stage->theirs[0].program->name, "etcdctl") != 0;
+    static const char *const kinds[] = { "mutex", "latch" };
+    for (int i = 0; i < 2; i++) {
+        check_entries(stage, kinds[i]);
+        check_exclusion(stage, kinds[i]);
+        check_order(stage, kinds[i]);
+        check_wake(stage, kinds[i]);
+    }
+    check_count(stage, "mutex", 15);
+    check_death(stage, "mutex");
+    check_dead_waiter(stage, "mutex");
+    check_ended(stage, "mutex");
+    check_leader(stage);
+    if (has_tokens) {
+        check_tokens(stage, "mutex");
+    }
+    check_nothing_left(stage);
+}
+
+static void
+check_rw(struct stage *stage)
+{
+    check_entries(stage, "read");
+    check_entries(stage, "write");
+    check_exclusion(stage, "write");
+    check_count(stage, "write", 15);
+    check_order(stage, "write");
+    check_wake(stage, "write");
+    check_death(stage, "write");
+    check_sharing(stage);
+    check_downgraded_order(stage);
+    check_nothing_left(stage);
+}
+
+/* where nobody stands in line */
+static void
+check_crowd(struct stage *stage, const char *kind)
+{
+    check_entries(stage, kind);
+    check_exclusion(stage, kind);
+    check_count(stage, kind, 15);
+    check_wake(stage, kind);
+}
+
+static void
+check_single(struct stage *stage)
+{
+    check_crowd(stage, "single");
+    check_death(stage, "single");
+    check_ended(stage, "single");
+    check_nothing_left(stage);
+}
+
+/* deaths of `consul lock` are in check_slow_death */
+static int
+is_command(const struct stage *stage)
+{
+    return strcmp(stage->theirs[0].program->name, "consul") == 0;
+}
+
+static void
+check_lock(struct stage *stage)
+{
+    check_crowd(stage, "mutex");
+    check_refusals(stage);
+    if (is_command(stage)) {
+        check_nothing_left(stage);
+        return;
+    }
+    check_death(stage, "mutex");
+    check_ended(stage, "mutex");
+    check_leader(stage);
+}
+
+static void
+check_key(struct stage *stage)
+{
+    check_crowd(stage, "key");
+    check_death(stage, "key");
+}
+
+static void
+check_semaphore(struct stage *stage)
+{
+    check_permits(stage);
+    check_entries(stage, "sem2");
+    if (is_command(stage)) {
+        check_nothing_left(stage);
+        return;
+    }
+    check_crowd(stage, "sem1");
+    check_death(stage, "sem1");
+}
+
 #define TICK "tick=100ms"
 
 static const struct setting settings[] = {
-    { "plain", 1, "redis", "", "", check_plain },
-    { "getset", 1, "redis", "", "", check_getset },
-    { "redisson", 1, "redis", "", "", check_redisson },
-    { "cluster", CLUSTER, "redis+cluster", "", "", check_cluster },
-    { "redlock", 3, "redlock", "", "", check_redlock },
-    { "curator", ZOOKEEPER, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_curator },
-    { "recipes", ZOOKEEPER, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_recipes },
-    { "kazoo", ZOOKEEPER, "zk", NODES_ROOT "?naming=kazoo&" TICK, NODES_ROOT,
+    { "plain", REDIS, 1, "redis", "", "", check_plain },
+    { "getset", REDIS, 1, "redis", "", "", check_getset },
+    { "redisson", REDIS, 1, "redis", "", "", check_redisson },
+    { "cluster", CLUSTER, 0, "redis+cluster", "", "", check_cluster },
+    { "redlock", REDIS, 3, "redlock", "", "", check_redlock },
+    { "curator", ZOOKEEPER, 1, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_curator },
+    { "recipes", ZOOKEEPER, 1, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_recipes },
+    { "kazoo", ZOOKEEPER, 1, "zk", NODES_ROOT "?naming=kazoo&" TICK, NODES_ROOT,
       check_kazoo },
+    { "etcd", ETCD, 1, "etcd", "", "", check_etcd },
+    { "rw", ETCD, 1, "etcd", "", "", check_rw },
+    { "single", ETCD, 1, "etcd", "", "", check_single },
+    { "lock", CONSUL, 1, "consul", "", "", check_lock },
+    { "key", CONSUL, 1, "consul", "", "", check_key },
+    { "semaphore", CONSUL, 1, "consul", "", "", check_semaphore },
+    { "slow", CONSUL, 1, "consul", "", "", check_slow_death },
 };
 
 static const struct setting *
@@ -176,17 +281,38 @@ setting_find(const char *name)
     FAIL("there is no setting '%s'", name);
 }
 
+/* at etcd a third and a second more than the lease, in whole seconds, and it looks every half
+ * second; at Consul twice as much, then the lock-delay, and Go's clients look every 5 s during
+ * that */
+static const int64_t outlasts[] = { [ZOOKEEPER] = 1000, [ETCD] = 3000, [CONSUL] = 14000 };
+
+/* it writes down what it is asked */
+static const server_options talkative = { .more = (const char *const[]){
+                                              "-log-level=debug", NULL } };
+
 static void
-start_servers(struct stage *stage, int which)
+start_servers(struct stage *stage, const struct setting *setting)
 {
-    stage->is_zookeeper = which == ZOOKEEPER;
-    if (which == ZOOKEEPER) {
-        stage->servers.count = 1;
-        zookeeper_start(&stage->servers.servers[0], NULL);
-    } else if (which == CLUSTER) {
+    server *first = &stage->servers.servers[0];
+    stage->store = setting->store;
+    stage->outlasts_ms = outlasts[setting->store];
+    stage->servers.count = 1;
+    switch (setting->store) {
+    case REDIS:
+        set_start_apart(&stage->servers, setting->servers, NULL);
+        break;
+    case CLUSTER:
         set_start_cluster(&stage->servers, NULL);
-    } else {
-        set_start_apart(&stage->servers, which, NULL);
+        break;
+    case ZOOKEEPER:
+        zookeeper_start(first, NULL);
+        break;
+    case ETCD:
+        etcd_start(first, NULL);
+        break;
+    case CONSUL:
+        consul_start(first, &talkative);
+        break;
     }
 }
 
@@ -195,7 +321,7 @@ prepare(struct stage *stage, const struct program *incumbent,
         const struct setting *setting)
 {
     char hosts[200], ours[256], theirs[256];
-    start_servers(stage, setting->servers);
+    start_servers(stage, setting);
     set_hosts(hosts, sizeof(hosts), &stage->servers);
     snprintf(ours, sizeof(ours), "%s://%s%s", setting->scheme, hosts, setting->our_end);
     snprintf(theirs, sizeof(theirs), "%s://%s%s", setting->scheme, hosts,
@@ -209,10 +335,16 @@ prepare(struct stage *stage, const struct program *incumbent,
 static const char *
 server_missing(const struct setting *setting)
 {
-    if (setting->servers == ZOOKEEPER) {
+    switch (setting->store) {
+    case ZOOKEEPER:
         return zookeeper_present() ? NULL : "there is no ZooKeeper";
+    case ETCD:
+        return etcd_present() ? NULL : "there is no etcd or no etcdctl";
+    case CONSUL:
+        return consul_present() ? NULL : "there is no consul";
+    default:
+        return server_present("redis-server") ? NULL : "there is no redis-server";
     }
-    return server_present("redis-server") ? NULL : "there is no redis-server";
 }
 
 static void

@@ -12,6 +12,7 @@
 #define HOLDS 8
 #define COUNT_LEASE_MS 5000
 #define COUNT_WAIT_MS 60000
+#define OBSERVE_MS 10000
 #define NAME_SIZE 128
 
 /* A kind, how its URL goes on, and what is asked for. */
@@ -41,6 +42,23 @@ static const struct kind zookeeper_kinds[KINDS_MAX] = {
     { "latch", "", DIBS_EXCLUSIVE, 0, DIBS_ELECTION },
     { "sem1", "", DIBS_PERMITS, 1, 0 },
     { "sem2", "", DIBS_PERMITS, 2, 0 },
+};
+
+static const struct kind etcd_kinds[KINDS_MAX] = {
+    { "mutex", "", DIBS_EXCLUSIVE, 0, 0 },
+    { "latch", "", DIBS_EXCLUSIVE, 0, DIBS_ELECTION },
+    { "read", "?form=rw", DIBS_SHARED, 0, 0 },
+    { "write", "?form=rw", DIBS_EXCLUSIVE, 0, 0 },
+    { "single", "?layout=single", DIBS_EXCLUSIVE, 0, 0 },
+};
+
+static const struct kind consul_kinds[KINDS_MAX] = {
+    { "mutex", "", DIBS_EXCLUSIVE, 0, 0 },
+    { "latch", "", DIBS_EXCLUSIVE, 0, DIBS_ELECTION },
+    { "sem1", "", DIBS_PERMITS, 1, 0 },
+    { "sem2", "", DIBS_PERMITS, 2, 0 },
+    { "share", "", DIBS_SHARED, 0, 0 },
+    { "key", "?form=key", DIBS_EXCLUSIVE, 0, 0 },
 };
 
 struct held_name {
@@ -202,28 +220,55 @@ obey_downgrade(struct actor *actor, const char *name)
     }
 }
 
+/* Who has led, in words, until one did ("": any). */
+struct seen {
+    const char *last;
+    char words[ANSWER_MAX];
+};
+
+static int
+see(const dibs_party *leader, void *arg)
+{
+    struct seen *seen = arg;
+    size_t len = strlen(seen->words);
+    if (leader == NULL) {
+        return 0;
+    }
+    snprintf(seen->words + len, ANSWER_MAX - len, " %.64s", leader->note);
+    return seen->last[0] == '\0' || strcmp(leader->note, seen->last) == 0;
+}
+
 static void
-obey_leader(struct actor *actor, const char *name)
+obey_observe(struct actor *actor, const char *answer, const char *name, const char *last)
 {
     dibs_error err = { 0 };
-    dibs_report *report = NULL;
+    struct seen seen = { last, "" };
     dibs *client = client_of(kind_of("latch"), &err);
-    if (client == NULL || dibs_inspect(&report, client, name, &err) != DIBS_OK) {
+    snprintf(seen.words, ANSWER_MAX, "%s", answer);
+    if (client == NULL ||
+        dibs_observe(client, name, see, &seen, OBSERVE_MS, NULL, &err) != 1) {
         say_error(actor, &err);
-        return;
+    } else {
+        say(actor, seen.words);
     }
-    char text[ANSWER_MAX];
-    snprintf(text, sizeof(text), "leader %.200s",
-             report->holder_count > 0 ? report->holders[0].note : "(nobody)");
-    dibs_report_free(report);
-    say(actor, text);
+}
+
+static const struct kind *
+kinds_of(const char *url)
+{
+    if (strncmp(url, "zk:", 3) == 0) {
+        return zookeeper_kinds;
+    } else if (strncmp(url, "etcd:", 5) == 0) {
+        return etcd_kinds;
+    }
+    return strncmp(url, "consul:", 7) == 0 ? consul_kinds : redis_kinds;
 }
 
 static void
 obey_open(struct actor *actor, const char *url)
 {
     snprintf(base_url, sizeof(base_url), "%s", url);
-    kinds = strncmp(url, "zk:", 3) == 0 ? zookeeper_kinds : redis_kinds;
+    kinds = kinds_of(url);
     say(actor, "ok");
 }
 
@@ -276,7 +321,9 @@ obey(struct actor *actor, const char *verb, char **args)
     } else if (strcmp(verb, "downgrade") == 0) {
         obey_downgrade(actor, args[0]);
     } else if (strcmp(verb, "leader") == 0) {
-        obey_leader(actor, args[0]);
+        obey_observe(actor, "leader", args[0], "");
+    } else if (strcmp(verb, "observe") == 0) {
+        obey_observe(actor, "saw", args[0], args[1]);
     } else if (strcmp(verb, "count") == 0) {
         obey_count(actor, kind_of(args[0]), args[1], args[2], args[3]);
     } else {

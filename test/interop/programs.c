@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #define PATH_SIZE 1024
+/* the system's own interpreter: python3-redis belongs to it */
+#define PYTHON "/usr/bin/python3"
 
 const struct program program_dibs = { "dibs", "dibs", 1, 1, 1, 1, 1 };
 
@@ -21,6 +23,12 @@ static const struct program incumbents[] = {
     { "go", "redsync", 0, 0, 1, 0, 0 },
     { "curator", "Curator", 1, 1, 1, 1, 1 },
     { "kazoo", "kazoo", 1, 1, 1, 0, 0 },
+    { "etcdctl", "etcdctl", 1, 1, 1, 0, 0 },
+    { "etcdservices", "etcd's services", 1, 1, 1, 0, 0 },
+    { "etcdgo", "etcd's Go client", 1, 1, 1, 0, 0 },
+    { "pyetcd3", "python-etcd3", 1, 1, 1, 0, 0 },
+    { "consul", "consul lock", 1, 1, 1, 0, 0 },
+    { "consulgo", "Consul's Go client", 1, 1, 1, 0, 0 },
 };
 
 const struct program *
@@ -40,13 +48,29 @@ is(const struct program *program, const char *name)
     return strcmp(program->name, name) == 0;
 }
 
-/* the folder of a program: both versions for node come together */
+/* the folder of a program: both versions for node come together, and both stores of Go */
+static const char *
+folder_of(const struct program *program)
+{
+    if (is(program, "etcdgo") || is(program, "consulgo")) {
+        return "gostore";
+    }
+    return is(program, "node5") ? "node" : program->name;
+}
+
 static void
 place(char out[PATH_SIZE], const struct program *program, const char *file)
 {
     const char *base = getenv("DIBS_PEERS");
-    const char *name = is(program, "node5") ? "node" : program->name;
-    snprintf(out, PATH_SIZE, "%s/%s%s", base != NULL ? base : "peers", name, file);
+    snprintf(out, PATH_SIZE, "%s/%s%s", base != NULL ? base : "peers", folder_of(program),
+             file);
+}
+
+/* these come with the servers */
+static int
+is_at_hand(const struct program *program)
+{
+    return is(program, "etcdctl") || is(program, "consul") || is(program, "etcdservices");
 }
 
 const char *
@@ -54,6 +78,9 @@ program_missing(const struct program *program)
 {
     static char why[256];
     char path[PATH_SIZE];
+    if (is_at_hand(program)) {
+        return access(PYTHON, X_OK) == 0 ? NULL : "there is no " PYTHON;
+    }
     place(path, program, "");
     if (access(path, F_OK) == 0) {
         return NULL;
@@ -90,8 +117,7 @@ run_python(const struct program *program)
     if (is(program, "oldpython")) {
         setenv("PYTHONPATH", path, 1);
     }
-    /* the system's own interpreter: python3-redis belongs to it */
-    execl("/usr/bin/python3", "python3", INTEROP_SOURCE "/python/peer.py", (char *)NULL);
+    execl(PYTHON, "python3", INTEROP_SOURCE "/python/peer.py", (char *)NULL);
 }
 
 static void
@@ -100,7 +126,18 @@ run_kazoo(const struct program *program)
     char path[PATH_SIZE];
     place(path, program, "");
     setenv("PYTHONPATH", path, 1);
-    execl("/usr/bin/python3", "python3", INTEROP_SOURCE "/kazoo/peer.py", (char *)NULL);
+    execl(PYTHON, "python3", INTEROP_SOURCE "/kazoo/peer.py", (char *)NULL);
+}
+
+/* those that share actors.py; nothing is to be compiled into the source folder */
+static void
+run_actors(const struct program *program, const char *script)
+{
+    char path[PATH_SIZE], both[2 * PATH_SIZE];
+    place(path, program, "");
+    snprintf(both, sizeof(both), "%s:%s", INTEROP_SOURCE, path);
+    setenv("PYTHONPATH", both, 1);
+    execl(PYTHON, "python3", "-B", script, program->name, (char *)NULL);
 }
 
 static void
@@ -132,7 +169,13 @@ program_run(const struct program *program)
         run_kazoo(program);
     } else if (strstr(program->name, "python") != NULL) {
         run_python(program);
-    } else if (is(program, "go")) {
+    } else if (is(program, "etcdctl") || is(program, "consul")) {
+        run_actors(program, INTEROP_SOURCE "/commands/peer.py");
+    } else if (is(program, "etcdservices")) {
+        run_actors(program, INTEROP_SOURCE "/services/peer.py");
+    } else if (is(program, "pyetcd3")) {
+        run_actors(program, INTEROP_SOURCE "/pyetcd3/peer.py");
+    } else if (strcmp(folder_of(program), "gostore") == 0 || is(program, "go")) {
         run_go(program);
     } else {
         run_node(program);
