@@ -15,23 +15,6 @@
 
 #define CALL_LIMIT (5000 * DIBS_MS)
 
-extern const dibs_engine dibs_engine_table;
-
-/* the table of the layout that the URL asks for, as the library finds it */
-static void
-choose_engine(below *b)
-{
-    static int is_known;
-    dibs_error err;
-
-    if (!is_known)
-        bench_check(dibs__registry_add(&dibs_engine_table, &err), &err);
-    is_known = 1;
-    bench_check(dibs__registry_find(&b->engine, b->url.parts.scheme,
-                                    dibs__url_param(&b->url.parts, "layout"), &err),
-                &err);
-}
-
 void
 below_open(below *b, const char *url, const char *name)
 {
@@ -40,7 +23,9 @@ below_open(below *b, const char *url, const char *name)
     memset(b, 0, sizeof *b);
     bench_check(dibs__url_parse(&b->url, url, &err), &err);
     b->name = name;
-    choose_engine(b);
+    bench_check(dibs__registry_find(&b->engine, b->url.parts.scheme,
+                                    dibs__url_param(&b->url.parts, "layout"), &err),
+                &err);
     dibs__session_init(&b->session, b->engine, "bench");
     b->state = calloc(1, b->engine->state_size);
     if (b->state == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speaks to the engine that is linked into this program, below the library: for parts that
- * need more waiters than a small machine has processes for. One session is every waiter.
+ * Speaks to an engine below the library: for parts that need more waiters than a small machine
+ * has processes for. One session is every waiter.
  */
 #ifndef DIBS_BENCH_BELOW_H
 #define DIBS_BENCH_BELOW_H

@@ -69,6 +69,9 @@ void series_free(series *s);
 double series_median(const series *s);
 double series_min(const series *s);
 double series_max(const series *s);
+/* series_quantile: 0.5 is the median, 1 the largest. Between two values it lies in the
+ * middle. */
+double series_quantile(const series *s, double q);
 /* series_fold adds the median of the rounds to the runs, and frees the rounds. */
 void series_fold(series *runs, series *rounds);
 

@@ -9,7 +9,7 @@
 
 #include "crowd.h"
 
-enum { NOBODY = -1, QUIT = -1, GIVE_UP_MS = 40000 };
+enum { NOBODY = -1, QUIT = -1, GIVE_UP_MS = 40000, TIMES_MAX = 32768 };
 
 struct crowd {
     crowd_lock locks[CROWD_LOCKS_MAX];
@@ -21,6 +21,12 @@ struct crowd {
     _Atomic int running;
     _Atomic int owner;       /* who is inside, or NOBODY */
     _Atomic uint32_t grants; /* futex: who let go waits for it to change */
+    _Atomic int hold_ms, is_greedy;
+    /* written by the one that is inside */
+    int last;      /* who was inside before */
+    double let_go; /* when; 0: not in this round */
+    double times[TIMES_MAX];
+    uint32_t time_count;
 };
 
 static void
@@ -43,16 +49,33 @@ stopped(crowd *c)
     return atomic_load_explicit(&c->stop, memory_order_relaxed);
 }
 
+/* keep_time writes down how long this hand-over took */
+static void
+keep_time(crowd *c)
+{
+    if (c->let_go > 0 && c->time_count < TIMES_MAX)
+        c->times[c->time_count++] = bench_now_ns() - c->let_go;
+}
+
 /* inside is what a process does while it has the lock; returns which grant this was. */
 static uint32_t
 inside(crowd *c, int me)
 {
+    int hold_ms = atomic_load_explicit(&c->hold_ms, memory_order_relaxed);
     uint32_t grant;
 
     if (atomic_exchange(&c->owner, me) != NOBODY)
         bench_die("two processes had the lock at once");
-    grant = atomic_fetch_add(&c->grants, 1) + 1;
-    futex_wake(&c->grants, 1);
+    if (c->last != me) {
+        keep_time(c);
+        atomic_fetch_add(&c->grants, 1);
+        futex_wake(&c->grants, 1);
+    }
+    c->last = me;
+    grant = atomic_load(&c->grants);
+    if (hold_ms > 0 && !stopped(c))
+        bench_nap_ms(hold_ms);
+    c->let_go = bench_now_ns();
     atomic_store(&c->owner, NOBODY);
     return grant;
 }
@@ -73,7 +96,8 @@ fight(crowd *c, int me, const crowd_lock *lock, void *state)
         lock->lock(state);
         grant = inside(c, me);
         lock->unlock(state);
-        after(c, grant);
+        if (!atomic_load_explicit(&c->is_greedy, memory_order_relaxed))
+            after(c, grant);
     }
 }
 
@@ -138,6 +162,9 @@ crowd_begin(crowd *c, int which)
     atomic_store(&c->wanted, which);
     atomic_store(&c->stop, 0);
     atomic_store(&c->running, c->processes);
+    c->last = NOBODY;
+    c->let_go = 0;
+    c->time_count = 0;
     atomic_fetch_add(&c->round, 1);
     futex_wake(&c->round, c->processes);
 }
@@ -163,6 +190,25 @@ crowd_stop(crowd *c)
     for (int i = 0; i < c->processes; i++)
         bench_join(c->children[i]);
     munmap(c, sizeof *c);
+}
+
+void
+crowd_hold(crowd *c, int ms)
+{
+    atomic_store(&c->hold_ms, ms);
+}
+
+void
+crowd_greedy(crowd *c, int is_greedy)
+{
+    atomic_store(&c->is_greedy, is_greedy);
+}
+
+void
+crowd_times(crowd *c, series *out)
+{
+    for (uint32_t i = 0; i < c->time_count; i++)
+        series_add(out, c->times[i]);
 }
 
 /* ---- dibs ---- */

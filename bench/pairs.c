@@ -37,6 +37,25 @@ pairs_of_peer(void *peer_of_ours, int count)
     return median;
 }
 
+double
+pairs_of_hand(void *hand, int count)
+{
+    const pair_hand *h = hand;
+    series took = { NULL, 0, 0 };
+    double median;
+
+    for (int i = 0; i < count; i++) {
+        double start = bench_now_ns();
+
+        h->lock(h->state);
+        h->unlock(h->state);
+        series_add(&took, bench_now_ns() - start);
+    }
+    median = series_median(&took);
+    series_free(&took);
+    return median;
+}
+
 int
 pairs_add_peers(pair_contestant *list, int count, peer *peers, int peer_count)
 {
@@ -76,9 +95,13 @@ pairs_run(turns *t, const pair_contestant *list, int count, const pair_counts *n
     if (a_round * slowest > ROUND_MS * 1e6)
         a_round =
             ROUND_MS * 1e6 > LEAST * slowest ? (int)(ROUND_MS * 1e6 / slowest) : LEAST;
+    /* each round begins with another one, so that nobody always comes behind the same */
     for (int round = 0; round < bench.runs * n->rounds; round++)
-        for (int who = 0; who < count; who++)
+        for (int i = 0; i < count; i++) {
+            int who = (round + i) % count;
+
             turns_add(t, who, list[who].pairs(list[who].arg, a_round));
+        }
 }
 
 void

@@ -18,9 +18,17 @@ typedef struct pair_contestant {
     void *arg;
 } pair_contestant;
 
-/* Contestants: a client of dibs, and a peer. */
+/* Contestants: a client of dibs, a peer, and a lock that was written by hand. */
 double pairs_of_dibs(void *client, int count);
 double pairs_of_peer(void *peer, int count);
+
+typedef struct pair_hand {
+    void (*lock)(void *state);
+    void (*unlock)(void *state);
+    void *state;
+} pair_hand;
+
+double pairs_of_hand(void *hand, int count);
 
 /* pairs_add_peers appends those that run to a list with room for TURNS_MAX, and returns
  * the list's length. */

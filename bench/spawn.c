@@ -4,42 +4,15 @@
  * the floor. Spawned and waited for in turn on one CPU; that is the number reported.
  * Where hyperfine(1) is installed it is asked as well, as a second opinion.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
-
-extern char **environ;
+#include "command.h"
 
 enum contestant { DIBS, FLOCK, TRUE, CONTESTANTS };
-
-typedef struct command {
-    const char *id, *label;
-    const char *argv[8];
-} command;
-
-/* run_once returns how long a command took, in microseconds, or dies. */
-static double
-run_once(const char *const argv[], const posix_spawn_file_actions_t *actions)
-{
-    double start = bench_now_ns();
-    int status = -1;
-    pid_t child;
-    int failed =
-        posix_spawnp(&child, argv[0], actions, NULL, (char *const *)argv, environ);
-
-    if (failed != 0)
-        bench_die("cannot run %s: %s", argv[0], strerror(failed));
-    if (waitpid(child, &status, 0) != child || status != 0)
-        bench_die("%s ended with status %d", argv[0], status);
-    return (bench_now_ns() - start) / 1000;
-}
 
 static void
 one_run(const command *commands, series *runs, series *ratios)
@@ -48,7 +21,7 @@ one_run(const command *commands, series *runs, series *ratios)
 
     for (int i = 0; i < bench_count(300, 3); i++)
         for (int who = 0; who < CONTESTANTS; who++)
-            series_add(&rounds[who], run_once(commands[who].argv, NULL));
+            series_add(&rounds[who], command_run(commands[who].argv, NULL));
     series_add(ratios, series_median(&rounds[DIBS]) / series_median(&rounds[FLOCK]));
     for (int who = 0; who < CONTESTANTS; who++) {
         series_add(&runs[who], series_median(&rounds[who]));
@@ -102,7 +75,7 @@ ask_hyperfine(const command *commands)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    run_once(argv, &actions);
+    command_run(argv, &actions);
     posix_spawn_file_actions_destroy(&actions);
     return medians_of(json, medians, 2) == 2 ? medians[0] / medians[1] : 0;
 }

@@ -207,10 +207,9 @@ compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* quantile sorts a copy: the order in which values came stays as it was. Between two values
- * it lies in the middle. */
-static double
-quantile(const series *s, double q)
+/* sorts a copy: the order in which values came stays as it was */
+double
+series_quantile(const series *s, double q)
 {
     double *sorted = malloc((s->count + 1) * sizeof *sorted);
     double at = q * (double)(s->count - 1), value;
@@ -227,19 +226,19 @@ quantile(const series *s, double q)
 double
 series_median(const series *s)
 {
-    return quantile(s, 0.5);
+    return series_quantile(s, 0.5);
 }
 
 double
 series_min(const series *s)
 {
-    return quantile(s, 0);
+    return series_quantile(s, 0);
 }
 
 double
 series_max(const series *s)
 {
-    return quantile(s, 1);
+    return series_quantile(s, 1);
 }
 
 void

@@ -47,14 +47,30 @@ raw_close(raw *r)
 }
 
 void
-raw_lock(raw *r, const char *name)
+raw_append_lock(raw *r, const char *name)
 {
     const char *words[] = { "SET", name, VALUE, "NX", "PX", "30000" };
-    redisReply *reply = raw_ask(r->link, 6, words);
 
+    (void)redisAppendCommandArgv(r->link, 6, words, NULL);
+}
+
+void
+raw_locked(raw *r, const char *name)
+{
+    redisReply *reply = NULL;
+
+    if (redisGetReply(r->link, (void **)&reply) != REDIS_OK)
+        bench_die("redis-server: %s", r->link->errstr);
     if (reply->type != REDIS_REPLY_STATUS)
         bench_die("%s is locked already", name);
     freeReplyObject(reply);
+}
+
+void
+raw_lock(raw *r, const char *name)
+{
+    raw_append_lock(r, name);
+    raw_locked(r, name);
 }
 
 void

@@ -45,6 +45,9 @@ typedef struct raw {
 
 void raw_open(raw *r, int i);
 void raw_close(raw *r);
+/* raw_lock is both: append_lock sends nothing yet, and locked waits for the answer. */
+void raw_append_lock(raw *r, const char *name);
+void raw_locked(raw *r, const char *name);
 void raw_lock(raw *r, const char *name);
 void raw_unlock(raw *r, const char *name);
 

@@ -11,8 +11,6 @@
 #include "../below.h"
 #include "redis.h"
 
-#include "engine/redis/redis.h"
-
 enum { SIZES = 4 };
 
 /* The queue as we know it: who comes next is `claims[first]`, in a ring. */
@@ -25,9 +23,9 @@ typedef struct line {
 static void
 be(line *l, const dibs_claim *claim)
 {
-    struct redis *redis = l->engine.state;
+    dibs_session *session = &l->engine.session;
 
-    snprintf(redis->session->id_hex, sizeof redis->session->id_hex, "%032llx",
+    snprintf(session->id_hex, sizeof session->id_hex, "%032llx",
              (unsigned long long)claim->serial);
 }
 

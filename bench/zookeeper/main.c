@@ -8,6 +8,18 @@
 
 #include "zookeeper.h"
 
+static void
+zookeeper_inside(void)
+{
+    logs_inside("curator", 50);
+}
+
+static void
+zookeeper_holds(void)
+{
+    logs_holds("curator", NULL, NULL);
+}
+
 static const bench_part parts[] = {
     { "pair", zookeeper_pair },     { "handover", zookeeper_handover },
     { "inside", zookeeper_inside }, { "waiters", zookeeper_waiters },

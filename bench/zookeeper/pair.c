@@ -39,18 +39,17 @@ report_pairs(const turns *t, const pair_contestant *list, int count, const serve
              int place)
 {
     int java = find(list, count, PEER_CURATOR), floor = find_floor(t, list, count);
-    char id[64], words[32], label[96];
+    log_title title = logs_title("pair", s, place);
+    char id[64], label[96];
 
-    snprintf(id, sizeof id, "pair.%s.%s", s->name, place_names[place]);
-    snprintf(words, sizeof words, "%s, %s", s->name, place_names[place]);
-    pairs_report(t, list, count, floor, id, words);
-    snprintf(id, sizeof id, "pair.%s.%s.floor", s->name, place_names[place]);
-    snprintf(label, sizeof label, "%s, the faster bare C client", words);
+    pairs_report(t, list, count, floor, title.id, title.words);
+    snprintf(id, sizeof id, "%s.floor", title.id);
+    snprintf(label, sizeof label, "%s, the faster bare C client", title.words);
     turns_figure(t, floor, id, label, "ns", BAR_AT_MOST, 0);
     if (java < 0)
         return;
-    snprintf(id, sizeof id, "pair.%s.%s.speed", s->name, place_names[place]);
-    snprintf(label, sizeof label, "%s, Curator's time / dibs curator's", words);
+    snprintf(id, sizeof id, "%s.speed", title.id);
+    snprintf(label, sizeof label, "%s, Curator's time / dibs curator's", title.words);
     turns_ratio(t, java, CURATOR, id, label, BAR_AT_LEAST, 1.25);
 }
 

@@ -2,15 +2,12 @@
 /* Servers of our own, and what they say about themselves. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/magic.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "../serve.h"
@@ -18,12 +15,7 @@
 
 #define JARS "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
 
-enum { READY_MS = 30000, ANSWER_S = 2, ANSWER_MAX = 256 * 1024 };
-
-static server servers[LOGS] = {
-    { "disk", LOG_DISK, 0, 0 },
-    { "memory", LOG_MEMORY, 0, 0 },
-};
+enum { ANSWER_S = 2, ANSWER_MAX = 256 * 1024 };
 
 static void
 write_config(const char *path, const char *dir, int port)
@@ -68,21 +60,16 @@ ask(const server *s, const char *word)
     return answer;
 }
 
-/* say_where warns of a log that is not where its name says */
-static void
-say_where(const server *s, const char *dir)
+static int
+answers(const server *s)
 {
-    struct statfs fs;
-
-    if (statfs(dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC) != (s->log == LOG_MEMORY))
-        report_note("'%s' is %s, as %s is", s->name,
-                    s->log == LOG_MEMORY ? "not in memory" : "in memory", dir);
+    return strstr(ask(s, "srvr"), "Mode: standalone") != NULL;
 }
 
-static void
-start_server(server *s)
+void
+server_start(server *s, const char *dir)
 {
-    char dir[400], config[450];
+    char config[450];
     const char *argv[] = {
         "java",
         "-Xmx512m",
@@ -96,30 +83,10 @@ start_server(server *s)
     };
 
     s->port = serve_free_port();
-    snprintf(dir, sizeof dir, "%s/zookeeper",
-             s->log == LOG_DISK ? bench_disk() : bench.dir);
     snprintf(config, sizeof config, "%s.cfg", dir);
-    if (mkdir(dir, 0700) != 0)
-        bench_die("cannot make %s: %s", dir, strerror(errno));
-    say_where(s, dir);
     write_config(config, dir, s->port);
     s->pid = serve(argv);
-    for (double start = bench_now_ns(); bench_now_ns() - start < READY_MS * 1e6;) {
-        if (strstr(ask(s, "srvr"), "Mode: standalone") != NULL)
-            return;
-        if (!serve_runs(s->pid))
-            bench_die("the ZooKeeper server does not start; is it installed?");
-        bench_nap_ms(20);
-    }
-    bench_die("the ZooKeeper server does not answer");
-}
-
-const server *
-server_get(int log)
-{
-    if (servers[log].pid == 0)
-        start_server(&servers[log]);
-    return &servers[log];
+    server_await(s, answers);
 }
 
 void
@@ -152,16 +119,4 @@ server_count(const server *s)
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         counts.events += value_of(answer, events[i]);
     return counts;
-}
-
-void
-for_each_log(void (*part)(const server *s, int place))
-{
-    for (int log = 0; log < LOGS; log++)
-        for (int place = 0; place < PLACES; place++) {
-            if (bench.smoke && place != PLACE_X)
-                continue;
-            place_client(place);
-            part(server_get(log), place);
-        }
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dibs_bench_consul: how fast `consul:` is, beside the same requests by hand, and `consul lock`.
+ * Starts its own servers. `bench/run consul` builds and runs it; docs/speed.md explains the
+ * figures. Read next: consul.h.
+ */
+#include <stdio.h>
+
+#include "consul.h"
+
+static void
+consul_run(void)
+{
+    static const command theirs = { "consul",
+                                    "consul lock x true",
+                                    { "consul", "lock", "x", "true" } };
+
+    logs_run(NULL, &theirs, "CONSUL_HTTP_ADDR", 0.25);
+}
+
+static void
+consul_inside(void)
+{
+    logs_inside(NULL, 100);
+}
+
+static void
+consul_holds(void)
+{
+    logs_holds(NULL, "sessions", consul_sessions);
+}
+
+static const bench_part parts[] = {
+    { "pair", consul_pair },       { "run", consul_run },     { "inside", consul_inside },
+    { "waiters", consul_waiters }, { "holds", consul_holds },
+};
+
+static const comparison comparisons[] = {
+    { "lock + unlock, the same by hand", "pair.disk.X.dibs.ratio", "pair.disk.X.dibs",
+      "pair.disk.X.floor", 1 },
+    { "… data in memory", "pair.memory.X.dibs.ratio", "pair.memory.X.dibs",
+      "pair.memory.X.floor", 1 },
+    { "dibs run, consul lock", "run.disk.X.ratio", "run.disk.X.dibs", "run.disk.X.consul",
+      1 },
+    { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
+      "inside.disk.X.without", 0 },
+};
+
+static int
+write_plots(const char *dir)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/speed-consul.svg", dir);
+    return plot_ratios(path, "speed of dibs on consul: as a multiple of other ways",
+                       "consul: as a multiple of the other's speed (log scale, longer is "
+                       "faster)",
+                       comparisons, sizeof comparisons / sizeof comparisons[0]);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
+                                           write_plots };
+
+    return bench_main(argc, argv, &program);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dibs_bench_etcd: how fast `etcd:` is, beside the same requests by hand, the server's own
+ * lock service, etcdctl and npm's etcd3. Starts its own servers. `bench/run etcd` builds and
+ * runs it; docs/speed.md explains the figures. Read next: etcd.h.
+ */
+#include <stdio.h>
+
+#include "etcd.h"
+
+static void
+etcd_run(void)
+{
+    static const command theirs = { "etcdctl",
+                                    "etcdctl lock x true",
+                                    { "etcdctl", "lock", "x", "true" } };
+
+    logs_run(ETCD_LAYOUT, &theirs, "ETCDCTL_ENDPOINTS", 0.25);
+}
+
+static void
+etcd_inside(void)
+{
+    logs_inside(ETCD_LAYOUT, 100);
+}
+
+static void
+etcd_holds(void)
+{
+    logs_holds(ETCD_LAYOUT, "leases", etcd_leases);
+}
+
+static const bench_part parts[] = {
+    { "pair", etcd_pair },     { "run", etcd_run },         { "handover", etcd_handover },
+    { "inside", etcd_inside }, { "waiters", etcd_waiters }, { "holds", etcd_holds },
+};
+
+static const comparison comparisons[] = {
+    { "lock + unlock, the same by hand", "pair.disk.X.dibs.ratio", "pair.disk.X.dibs",
+      "pair.disk.X.floor", 1 },
+    { "… data in memory", "pair.memory.X.dibs.ratio", "pair.memory.X.dibs",
+      "pair.memory.X.floor", 1 },
+    { "2 processes on one name, lock service", "handover.disk.X.ratio",
+      "handover.disk.X.dibs", "handover.disk.X.service", 0 },
+    { "… data in memory", "handover.memory.X.ratio", "handover.memory.X.dibs",
+      "handover.memory.X.service", 0 },
+    { "dibs run, etcdctl lock", "run.disk.X.ratio", "run.disk.X.dibs",
+      "run.disk.X.etcdctl", 1 },
+    { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
+      "inside.disk.X.without", 0 },
+};
+
+static int
+write_plots(const char *dir)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/speed-etcd.svg", dir);
+    return plot_ratios(path, "speed of dibs on etcd: as a multiple of other ways",
+                       "etcd: as a multiple of the other's speed (log scale, longer is "
+                       "faster)",
+                       comparisons, sizeof comparisons / sizeof comparisons[0]);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
+                                           write_plots };
+
+    return bench_main(argc, argv, &program);
+}
