@@ -335,13 +335,16 @@ void wires_stop(wires *wires); /* safe in a signal handler, and on zeroed ones *
  * keeps back what is sent both ways, and new connections; wires_mute passes on what is
  * asked and throws away what is answered; wires_refuse ends the connections there are and
  * all new ones; wires_flow is as at first, and passes on what was kept back. wires_bar is
- * wires_hold for the connections of one process. wires_passed counts connections so far. */
+ * wires_hold for the connections of one process. wires_deafen passes on all but that a client
+ * has gone: of the connections there are, what was asked for is done although nobody waits
+ * for it. wires_passed counts connections so far. */
 #define WIRES_ALL (-1)
 void wires_cut(wires *wires, int index);
 void wires_hold(wires *wires, int index);
 void wires_mute(wires *wires, int index);
 void wires_refuse(wires *wires, int index);
 void wires_bar(wires *wires, int index, pid_t pid);
+void wires_deafen(wires *wires, int index);
 void wires_flow(wires *wires, int index);
 int wires_passed(wires *wires, int index);
 

@@ -33,7 +33,8 @@ enum order {
     ORDER_REFUSE,
     ORDER_CUT,
     ORDER_PASSED,
-    ORDER_BAR
+    ORDER_BAR,
+    ORDER_DEAF
 };
 
 struct message {
@@ -44,6 +45,7 @@ struct message {
 /* one way through a pair; what was read from `from` and is not yet written to `to` */
 struct way {
     int from, to, is_over;
+    int is_deaf; /* the end of `from` is not told to `to` */
     size_t len;
     char kept[KEPT_MAX];
 };
@@ -232,6 +234,7 @@ take(struct plant *plant, int wire)
     pair->up.from = pair->down.to = client;
     pair->up.to = pair->down.from = there;
     pair->up.is_over = pair->down.is_over = 0;
+    pair->up.is_deaf = pair->down.is_deaf = 0;
     pair->up.len = pair->down.len = 0;
     pair->is_held = is_barred(plant, pair);
     plant->passed[wire]++;
@@ -261,7 +264,7 @@ pass(struct way *way, int mute)
     }
     if (n == 0) {
         way->is_over = 1;
-        return shutdown(way->to, SHUT_WR) == 0;
+        return way->is_deaf || shutdown(way->to, SHUT_WR) == 0;
     }
     way->len = mute ? 0 : (size_t)n;
     return way->len == 0 || drain(way);
@@ -312,6 +315,14 @@ bar(struct plant *plant, int wire, pid_t pid)
     }
 }
 
+static void
+deafen(struct plant *plant, int wire)
+{
+    for (int i = 0; i < PAIRS_MAX; i++) {
+        plant->pairs[i].up.is_deaf |= plant->pairs[i].wire == wire;
+    }
+}
+
 static int
 obey(struct plant *plant, int order, int wire, pid_t pid)
 {
@@ -323,6 +334,9 @@ obey(struct plant *plant, int order, int wire, pid_t pid)
     }
     if (order == ORDER_FLOW || order == ORDER_BAR) {
         bar(plant, wire, pid);
+    }
+    if (order == ORDER_DEAF) {
+        deafen(plant, wire);
     }
     return plant->passed[wire];
 }
@@ -566,6 +580,12 @@ void
 wires_bar(wires *all, int index, pid_t pid)
 {
     (void)order_about(all, ORDER_BAR, index, pid);
+}
+
+void
+wires_deafen(wires *all, int index)
+{
+    (void)order(all, ORDER_DEAF, index);
 }
 
 void
