@@ -88,8 +88,8 @@ test_one(void)
     server_restart(&one);
     CHECK_SAME(tree_ping(&on), TREE_GONE);
     CHECK_SAME(tree_count(&one, "/a"), 1);
-    CHECK_SAME(tree_open(&on, one.port, 200), 0);
-    CHECK_SAME(on.timeout_ms, 200);
+    CHECK_SAME(tree_open(&on, one.port, 1000), 0);
+    CHECK_SAME(on.timeout_ms, 1000);
     CHECK_SAME(tree_make(&on, "/a/f", "", TREE_EPHEMERAL, NULL, 0), 0);
     CHECK_SAME(tree_count(&one, "/"), 2);
     tree_leave(&on);
