@@ -482,8 +482,8 @@ CASE(too_little_time)
     ops.fixed_ms = 2 * HOUR_MS;
     store.gives_ms = 2 * HOUR_MS;
     dibs_time until = dibs__kit_tenure_safe_until(must_join(1000, 0));
+    store.is_shut = 1; /* before the thread can keep it */
     dibs__host.advance_clock(HOUR_MS);
-    store.is_shut = 1; /* or the thread may have kept it by then */
     assert_int_equal(dibs__kit_tenure_join(tenures, HOUR_MS + HOUR_MS / 4, 0, in_ms(20),
                                            &tenure, &err),
                      DIBS_EUNAVAIL);
@@ -491,10 +491,10 @@ CASE(too_little_time)
     tenure = must_join(HOUR_MS + HOUR_MS / 4, 0);
     assert_true(dibs__kit_tenure_safe_until(tenure) > until);
     assert_int_equal(store.begun, 1);
-    /* if it is over, another one is begun */
-    dibs__host.advance_clock(HOUR_MS);
+    /* if it is over, another one is begun; whether the thread finds out, or who joins */
     store.keep_rc = DIBS_ELOST;
     store.keep_failures = 1;
+    dibs__host.advance_clock(HOUR_MS);
     must_join(HOUR_MS + HOUR_MS / 4, 0);
     assert_int_equal(store.begun, 2);
     stop();
