@@ -33,6 +33,11 @@ typedef struct http_settings {
     int insecure;                /* do not verify the server */
 } http_settings;
 
+/* read_tls fills in what the parameters ca, cert, key, name and insecure say (`host` is set),
+ * which belong to a URL with that scheme only. DIBS_OK, ECONFIG. */
+int dibs__http_read_tls(http_settings *out, const dibs_url_parts *url,
+                        const char *tls_scheme, dibs_error *err);
+
 /* Does not connect: the first call does, within its deadline. DIBS_OK, ECONFIG (a host that
  * is none, a file that cannot be read), ENOMEM. free wants no call under way, and ends all
  * streams; `forked`: we are in a child, so the servers are told nothing. */

@@ -164,22 +164,9 @@ read_dc(struct consul *consul, const dibs_url_parts *url, dibs_error *err)
 static int
 make_http(struct consul *consul, const dibs_url_parts *url, dibs_error *err)
 {
-    const dibs_host *host = consul->host;
-    http_settings settings = { .host = host, .hosts = url->hosts, .port = PORT };
-    settings.tls = strcmp(url->scheme, "consuls") == 0;
-    settings.ca = host->param(url, "ca");
-    settings.cert = host->param(url, "cert");
-    settings.key = host->param(url, "key");
-    settings.name = host->param(url, "name");
-    int rc = host->param_yes(&settings.insecure, url, "insecure", err);
-    if (rc)
-        return rc;
-    if (!settings.tls && (settings.ca || settings.cert || settings.key || settings.name ||
-                          settings.insecure))
-        return host->fail(err, DIBS_ECONFIG,
-                          "ca=, cert=, key=, name= and insecure= are for TLS: use "
-                          "consuls:");
-    return dibs__http_new(&consul->http, &settings, err);
+    http_settings settings = { .host = consul->host, .hosts = url->hosts, .port = PORT };
+    int rc = dibs__http_read_tls(&settings, url, "consuls", err);
+    return rc ? rc : dibs__http_new(&consul->http, &settings, err);
 }
 
 /* ---- open and close ---- */

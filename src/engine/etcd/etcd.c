@@ -64,28 +64,6 @@ read_credentials(struct etcd *etcd, const dibs_url_parts *url, dibs_error *err)
     return DIBS_OK;
 }
 
-static int
-read_tls(struct etcd *etcd, const dibs_url_parts *url, http_settings *settings,
-         dibs_error *err)
-{
-    settings->tls = strcmp(url->scheme, "etcds") == 0;
-    settings->ca = etcd->host->param(url, "ca");
-    settings->cert = etcd->host->param(url, "cert");
-    settings->key = etcd->host->param(url, "key");
-    settings->name = etcd->host->param(url, "name");
-    int rc = etcd->host->param_yes(&settings->insecure, url, "insecure", err);
-    if (rc)
-        return rc;
-    if (!settings->tls && (settings->ca || settings->cert || settings->key ||
-                           settings->name || settings->insecure))
-        return etcd->host->fail(err, DIBS_ECONFIG,
-                                "ca=, cert=, key=, name= and insecure= are for TLS: use "
-                                "etcds:");
-    if (!settings->cert != !settings->key)
-        return etcd->host->fail(err, DIBS_ECONFIG, "cert= and key= go together");
-    return DIBS_OK;
-}
-
 /* ---- open and close ---- */
 
 static void
@@ -121,7 +99,7 @@ static int
 open_http(struct etcd *etcd, const dibs_url_parts *url, dibs_error *err)
 {
     http_settings settings = { .host = etcd->host, .hosts = url->hosts, .port = PORT };
-    int rc = read_tls(etcd, url, &settings, err);
+    int rc = dibs__http_read_tls(&settings, url, "etcds", err);
     return rc ? rc : dibs__http_new(&etcd->http, &settings, err);
 }
 
