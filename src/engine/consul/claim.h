@@ -162,6 +162,9 @@ int dibs__consul_observe_round(struct turn *turn);
  * transaction. */
 #define PERMITS_MOST 31
 
+/* see_listed: what became of a transaction that took the entry of a holder in a list, or of
+ * a sharer. */
+int dibs__consul_see_listed(struct turn *turn, struct answer *answer);
 /* see asks for all entries of the claim's name. contender_key is that of the entry of a
  * sharer, or of one with permits. find_ours finds those that were written for this claim, the
  * next one after *at, which is 0 at first: 0, or -1: no more. */

@@ -88,8 +88,8 @@ check_use(struct turn *turn, const struct view *view)
     return DIBS_OK;
 }
 
-static int
-see_answer(struct turn *turn, struct answer *answer)
+int
+dibs__consul_see_listed(struct turn *turn, struct answer *answer)
 {
     struct key key;
     struct entry entry;
@@ -118,7 +118,7 @@ take(struct turn *turn, const struct view *view, json_t *holders)
     rc = dibs__consul_turn_run(turn, txn, rc, &answer);
     if (rc)
         return rc;
-    rc = see_answer(turn, &answer);
+    rc = dibs__consul_see_listed(turn, &answer);
     dibs__consul_answer_free(&answer);
     return rc;
 }

@@ -53,21 +53,6 @@ check_use(struct turn *turn, const struct view *view)
 }
 
 static int
-see_answer(struct turn *turn, struct answer *answer)
-{
-    struct key key;
-    struct entry entry;
-    if (answer->status == 409)
-        return TURN_AGAIN;
-    dibs__consul_contender_key(&key, turn, dibs__consul_session_of(turn, 0));
-    if (dibs__consul_entry_of(answer, &key, &entry) == 0)
-        return dibs__consul_granted(turn, entry.modify_index);
-    dibs__consul_set_flag(turn->stake, STAKE_UNSURE);
-    return turn->consul->host->fail(turn->err, DIBS_EUNKNOWN,
-                                    "the answer does not tell what is locked");
-}
-
-static int
 take(struct turn *turn, const struct view *view)
 {
     struct answer answer;
@@ -84,7 +69,7 @@ take(struct turn *turn, const struct view *view)
     rc = dibs__consul_turn_run(turn, txn, rc, &answer);
     if (rc)
         return rc;
-    rc = see_answer(turn, &answer);
+    rc = dibs__consul_see_listed(turn, &answer);
     dibs__consul_answer_free(&answer);
     return rc;
 }
