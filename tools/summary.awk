@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Reads the JUnit file that ctest writes: lists every skipped test with the last line it
-# printed, which is its reason, and ends with "N passed, N failed, N skipped". To skip
-# without a reason, or not to run at all, is to fail. Exits 1 if any did.
+# Reads the JUnit file that ctest writes, and one of a second run of what failed if there
+# was one: lists every skipped test with the last line it printed, which is its reason, every
+# test that passed at the second run only as "unsteady", and ends with "N passed, N failed,
+# N skipped". To skip without a reason, or not to run at all, is to fail. Exits 1 if any did.
 
 function attribute(name,    value)
 {
@@ -40,17 +41,25 @@ output && !/^[ ]*(<\/system-out>)?[ ]*$/ {
 }
 /<\/system-out>/ { output = 0 }
 /<\/testcase>/ {
-    if (status == "run") {
-        passed++
-    } else if (chose && reason != "") {
-        skipped++
-        print "skipped: " test ": " plain(reason)
-    } else {
-        failed++
-        print "failed: " test (chose ? ": skipped without a reason" : "")
-    }
+    if (!(test in verdict))
+        order[++tests] = test
+    before = verdict[test]
+    if (status == "run")
+        verdict[test] = before ~ /^(failed|unsteady)/ ? "unsteady: " test : "passed"
+    else if (chose && reason != "")
+        verdict[test] = "skipped: " test ": " plain(reason)
+    else
+        verdict[test] = "failed: " test (chose ? ": skipped without a reason" : "")
 }
 END {
-    printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
-    exit failed > 0
+    for (i = 1; i <= tests; i++) {
+        line = verdict[order[i]]
+        if (line != "passed")
+            print line
+        sub(/:.*/, "", line)
+        count[line]++
+    }
+    printf "%d passed, %d failed, %d skipped\n", count["passed"] + count["unsteady"],
+        count["failed"], count["skipped"]
+    exit count["failed"] > 0
 }

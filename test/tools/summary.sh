@@ -45,5 +45,25 @@ if awk -f "$awk" "$work/mixed.xml" >"$work/found"; then
 fi
 diff "$work/expected" "$work/found"
 
+# what fails at first and passes then is said, and what fails twice has failed
+cat >"$work/again.xml" <<'EOF'
+<testsuite name="x" tests="2">
+	<testcase name="bad" classname="bad" time="0.1" status="run">
+		<system-out></system-out>
+	</testcase>
+	<testcase name="missing" classname="missing" time="0" status="notrun">
+		<skipped message="Unable to find executable"/>
+		<system-out>Unable to find executable: x</system-out>
+	</testcase>
+</testsuite>
+EOF
+sed -e 's/^failed: bad/unsteady: bad/' -e 's/^1 passed, 3/2 passed, 2/' \
+    "$work/expected" >"$work/expected-again"
+if awk -f "$awk" "$work/mixed.xml" "$work/again.xml" >"$work/found"; then
+    echo "failures twice, and no failure in the exit status"
+    exit 1
+fi
+diff "$work/expected-again" "$work/found"
+
 sed '/name="bad"/,$d' "$work/mixed.xml" >"$work/good.xml"
 [ "$(awk -f "$awk" "$work/good.xml")" = "1 passed, 0 failed, 0 skipped" ]
