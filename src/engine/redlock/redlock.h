@@ -25,6 +25,7 @@ struct node {
     resp_server *server;
     _Atomic int64_t clock_us; /* its wall clock less our boot clock; 0: not known yet */
     _Atomic dibs_time down_until; /* could not be reached: not asked before then */
+    _Atomic int knows_end;        /* it has run SCRIPT_END, and needs no text of it */
 };
 
 /* ---- scripts ---- */

@@ -50,13 +50,45 @@ bits(uint32_t set)
 
 /* ---- sending ---- */
 
-static int
-build(const struct round *round, resp_request *request)
+static void
+set_word(resp_command *command, unsigned at, const char *word)
 {
+    command->words[at] = word;
+    command->lengths[at] = strlen(word);
+}
+
+/* with_text: for a server that does not know the script, which is in the first command */
+static int
+build(const struct round *round, resp_request *request, int with_text)
+{
+    resp_command *first = &round->commands[0];
+    const char *sha = first->words[1];
     int rc = DIBS_OK;
+    if (with_text) {
+        set_word(first, 0, "EVAL");
+        set_word(first, 1, round->redlock->scripts[round->script].text);
+    }
     for (unsigned i = 0; i < round->count && !rc; i++)
         rc = dibs__resp_add(request, &round->commands[i]);
+    if (with_text) {
+        set_word(first, 0, "EVALSHA");
+        set_word(first, 1, sha);
+    }
     return rc;
+}
+
+/* Who may not know the script. That does not matter where the answer is waited for, but
+ * what ends a claim must be done also where nobody hears that it was not. */
+static uint32_t
+need_text(const struct round *round)
+{
+    const struct redlock *redlock = round->redlock;
+    uint32_t set = 0;
+    for (int i = 0; i < redlock->count && round->script == SCRIPT_END; i++) {
+        if (!atomic_load(&redlock->nodes[i].knows_end))
+            set |= UINT32_C(1) << i;
+    }
+    return set;
 }
 
 /* who could not be reached a moment ago, as long as there are enough others */
@@ -97,6 +129,7 @@ send_to(struct round *round, int i, const resp_request *request)
         atomic_store(&node->down_until, 0);
     } else if (round->codes[i] == DIBS_EUNAVAIL) {
         atomic_store(&node->down_until, host->now() + DOWN_FOR);
+        atomic_store(&node->knows_end, 0); /* it may come back without its scripts */
     }
 }
 
@@ -104,16 +137,19 @@ int
 dibs__redlock_begin(struct round *round, dibs_error *err)
 {
     struct redlock *redlock = round->redlock;
-    resp_request request = { 0 };
+    resp_request request = { 0 }, whole = { 0 };
+    uint32_t texts = need_text(round);
     round->began = redlock->host->now();
     round->replies = round->few;
     if (round->count > 1)
         round->replies =
             redlock->host->alloc((size_t)redlock->count * round->count * sizeof(void *));
-    if (!round->replies || build(round, &request)) {
+    if (!round->replies || build(round, &request, 0) ||
+        (texts && build(round, &whole, 1))) {
         if (round->replies != round->few)
             redlock->host->free(round->replies);
         dibs__resp_request_free(&request);
+        dibs__resp_request_free(&whole);
         return redlock->host->fail(err, DIBS_ENOMEM, "out of memory");
     }
     uint32_t skip = down_nodes(round) & ~round->must;
@@ -121,9 +157,10 @@ dibs__redlock_begin(struct round *round, dibs_error *err)
     for (int i = redlock->count - 1; i >= 0; i--) {
         round->codes[i] = DIBS_EUNAVAIL;
         if (round->nodes & ~skip & UINT32_C(1) << i)
-            send_to(round, i, &request);
+            send_to(round, i, texts & UINT32_C(1) << i ? &whole : &request);
     }
     dibs__resp_request_free(&request);
+    dibs__resp_request_free(&whole);
     return DIBS_OK;
 }
 
@@ -140,35 +177,15 @@ drop_replies(struct round *round, int i)
 
 /* Sends it to one server again. */
 static int
-ask_again(struct round *round, int i)
+ask_again(struct round *round, int i, int with_text)
 {
     resp_request request = { 0 };
-    int rc = build(round, &request);
+    int rc = build(round, &request, with_text);
     if (!rc)
         rc = dibs__resp_call(round->redlock->nodes[i].server, LANE, &request,
                              round->deadline, &round->replies[(unsigned)i * round->count],
                              &round->said);
     dibs__resp_request_free(&request);
-    return rc;
-}
-
-/* The server does not know the script: send its text, with the first command of them. */
-static int
-send_text(struct round *round, int i)
-{
-    resp_command *first = &round->commands[0];
-    const char *sha = first->words[1];
-    const struct script_text *script = &round->redlock->scripts[round->script];
-    drop_replies(round, i);
-    first->words[0] = "EVAL";
-    first->words[1] = script->text;
-    first->lengths[0] = 4;
-    first->lengths[1] = strlen(script->text);
-    int rc = ask_again(round, i);
-    first->words[0] = "EVALSHA";
-    first->words[1] = sha;
-    first->lengths[0] = 7;
-    first->lengths[1] = 40;
     return rc;
 }
 
@@ -201,12 +218,14 @@ collect(struct round *round, int i, dibs_time deadline)
         /* not late but cut off: an idle connection may have been closed long ago */
         int unknown = rc == DIBS_EUNKNOWN;
         round->repeated |= unknown ? bit : 0;
-        rc = ask_again(round, i);
+        rc = ask_again(round, i, round->script == SCRIPT_END);
         rc = rc && unknown ? DIBS_EUNKNOWN : rc;
     }
     if (!rc && round->script != SCRIPT_NONE &&
-        dibs__resp_trouble(replies[0]) == RESP_NOSCRIPT)
-        rc = send_text(round, i);
+        dibs__resp_trouble(replies[0]) == RESP_NOSCRIPT) {
+        drop_replies(round, i);
+        rc = ask_again(round, i, 1);
+    }
     if (!rc) {
         rc = refusal(round, i);
         if (rc)
@@ -214,6 +233,8 @@ collect(struct round *round, int i, dibs_time deadline)
         else
             round->heard |= bit;
     }
+    if (!rc && round->script == SCRIPT_END)
+        atomic_store(&round->redlock->nodes[i].knows_end, 1);
     round->codes[i] = rc;
 }
 

@@ -126,6 +126,22 @@ not_revived(void)
     comes_to(0, slowly(500));
 }
 
+/* A server that does not answer the first release is told how to do it: when it goes on, it
+ * does, though nobody waits for that. */
+static void
+released_unheard(void)
+{
+    start(NODES, NULL);
+    dibs *client = open_with("");
+    dibs_hold *hold = take(client, 0);
+    comes_to(NODES, slowly(1000));
+    server_pause(&set.servers[4]);
+    give(hold);
+    server_resume(&set.servers[4]);
+    comes_to(0, slowly(1000)); /* the lease is much longer */
+    dibs_close(client);
+}
+
 static void
 wrong_type(void)
 {
@@ -181,6 +197,7 @@ main(int argc, char **argv)
         { "healed", healed },
         { "not_healed_by_force", not_healed_by_force },
         { "not_revived", not_revived },
+        { "released_unheard", released_unheard },
         { "wrong_type", wrong_type },
         { "nothing_left", nothing_left },
         { NULL, NULL },
