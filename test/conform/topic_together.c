@@ -101,7 +101,8 @@ check_rolled_back(int64_t wait_ms, int code)
     int64_t from = now_ms();
     GIVES(code, dibs_acquire_all(holds, wanted, COUNT, wait_ms, &oops));
     int64_t low = wait_ms > 0 ? wait_ms - 1 : 0;
-    CHECK_WITHIN(now_ms() - from, low, low + slowly(200));
+    /* some round trips; the other one has it for much longer */
+    CHECK_WITHIN(now_ms() - from, low, low + slowly(1000));
     CHECK(strstr(oops.text, names[2]) != NULL);
     for (int i = 0; i < COUNT; i++) {
         CHECK(holds[i] == NULL);

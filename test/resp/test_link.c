@@ -327,9 +327,9 @@ test_cuts(void)
     server_start(&one, NULL);
     check_cuts(1, 1, 0);
     check_cuts(1, 16, 0);
-    check_cuts(1, 16, 3);
+    check_cuts(1, 16, slowly(3));
     check_cuts(4, 64, 0);
-    check_cuts(4, 64, 3);
+    check_cuts(4, 64, slowly(3));
 }
 
 /* The server dies and comes back; its counters with it. */

@@ -68,6 +68,7 @@ drive_open(drive *d, const char *dir)
     memset(d, 0, sizeof(*d));
     d->session.host = &host;
     d->session.app = "drive";
+    d->look_ms = 1000;
     d->session.keeper_bell = &d->session.own_keeper_bell;
     return dibs__engine_local.open(&d->state, &d->session, &url,
                                    dibs__now() + 2000 * DIBS_MS, &d->err);
@@ -120,8 +121,8 @@ drive_wait(drive *d, dibs_claim *claim, int ms)
             return rc;
         if ((rc = drive_attempt(d, claim)) != DIBS_EBUSY)
             return rc;
-        dibs_time until =
-            dibs__now() + (claim->hint_ms ? claim->hint_ms : 1000) * DIBS_MS;
+        int64_t pause_ms = claim->hint_ms ? claim->hint_ms : d->look_ms;
+        dibs_time until = dibs__now() + pause_ms * DIBS_MS;
         dibs__bell_wait(claim->bell, claim->seen, until < deadline ? until : deadline);
         if (dibs__now() >= deadline)
             return DIBS_ETIMEDOUT;

@@ -22,6 +22,7 @@ typedef struct drive {
     dibs_session session;
     dibs_error err;
     char dir[64];
+    int64_t look_ms; /* drive_wait looks that often without being rung */
 } drive;
 
 /* drive_folder makes an empty folder below /dev/shm; drive_remove takes it away. */

@@ -144,7 +144,7 @@ test_in_order(void)
     hold = end_wait(few, slowly(2000));
     CHECK(dibs_token(hold) > token);
     give(hold);
-    CHECK_SAME(count_at(LOCKS) + count_at(LEASES), 0);
+    EVENTUALLY(slowly(2000), count_at(LOCKS) + count_at(LEASES) == 0);
     dibs_close(other);
     stop(client);
 }
