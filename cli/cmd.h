@@ -15,6 +15,7 @@ int cmd_show(int argc, char **argv);
 int cmd_break(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_engines(int argc, char **argv);
+int cmd_schema(int argc, char **argv);
 
 /* not for people: complete.c and manual.c */
 int cmd_complete(int argc, char **argv);

@@ -170,6 +170,15 @@ const struct verb verbs[] = {
       "Lists the engines that dibs knows: which are built in, which are installed as "
       "modules, and where modules are looked for.",
       "dibs engines", OPT_BIT(OPT_JSON) | OPT_BIT(OPT_HELP), OPERAND_NONE },
+    { "schema", cmd_schema, "[OPTION...] [URL]", "the tables that an engine makes",
+      "Prints the SQL that makes the tables of an engine on a database, in the layout "
+      "that "
+      "the URL names. dibs makes them by itself where it may; this is for databases "
+      "where "
+      "somebody else does, and for a look at them before. It connects to nothing.",
+      "dibs schema postgres: | psql inventory",
+      OPT_BIT(OPT_URL) | OPT_BIT(OPT_JSON) | OPT_BIT(OPT_QUIET) | OPT_BIT(OPT_HELP),
+      OPERAND_NONE },
 };
 const size_t verb_count = sizeof verbs / sizeof *verbs;
 

@@ -169,6 +169,14 @@ DIBS_API const char *dibs_url(const dibs *client);
 DIBS_API const char *dibs_engine_name(const dibs *client);
 DIBS_API const char *dibs_notice(const dibs *client);
 
+/* dibs_schema tells which statements an engine would run to make the tables it needs, in the
+ * layout that `url` names: *out is NULL-terminated, and lent for ever. It opens nothing.
+ * Engines make their tables by themselves; this is for databases where somebody else does.
+ * Returns DIBS_OK; DIBS_EUNSUPPORTED if the engine has no tables; DIBS_ECONFIG,
+ * DIBS_ENOMEM. Since 0.1. */
+DIBS_CHECK_RESULT DIBS_API int dibs_schema(const char *const **out, const char *url,
+                                           dibs_error *err);
+
 /* What an engine can do; dibs_caps returns the bits of an open client. Since 0.1. */
 enum dibs_cap {
     DIBS_CAP_LEASE = 1u << 0,    /* a hold ends if it is not renewed in time; without this

@@ -3,7 +3,7 @@
  * The engine contract, for people who write engines. docs/internals/engine-howto.md walks
  * through it; src/engine/mock is the shortest engine there is.
  *
- * An engine is one const table, `dibs_engine`: first data, then at most twelve functions.
+ * An engine is one const table, `dibs_engine`: first data, then at most fourteen functions.
  * It does one thing at a time to its backend, synchronously, and comes back by a deadline.
  * It knows nothing of threads' re-entry, keepers, retries, hand-over or the command: core
  * does that once for all engines, and calls an engine through src/core/dispatch.c only.
@@ -31,7 +31,7 @@
 
 #include <stdatomic.h>
 
-#define DIBS_ENGINE_ABI 2
+#define DIBS_ENGINE_ABI 3
 
 /* Boot time (it counts suspend) in nanoseconds. Never mixed with a wall clock. */
 typedef int64_t dibs_time;
@@ -274,7 +274,19 @@ typedef struct dibs_engine {
     int (*cell_swap)(void *state, const dibs_cell_key *key, uint64_t version,
                      const void *value, size_t len, uint64_t *new_version,
                      dibs_time deadline, dibs_error *err);
-    /* abi 2 ends here; the table grows at its end only */
+    /* The statements that make the tables this layout needs, NULL-terminated, for people who
+     * review them first (dibs_schema). May. NULL: the store needs none. */
+    const char *const *schema;
+
+    /* sleep is for engines in which the caller can wait for the store's word itself, instead
+     * of a thread that rings it: it saves a switch of threads in every hand-over. May. It
+     * returns when claim->bell is not claim->seen any more, when rouse is called, at the
+     * deadline, or as early as it likes: core then sleeps on the bell. rouse is called by
+     * any thread, after it rang the bell, while the caller may be in sleep; it must not
+     * wait. Must with sleep. */
+    void (*sleep)(void *state, dibs_claim *claim, dibs_time deadline);
+    void (*rouse)(void *state, dibs_claim *claim);
+    /* abi 3 ends here; the table grows at its end only */
 } dibs_engine;
 
 /* A module `dibs-engine-NAME.so` exports its table under this one name. */

@@ -268,8 +268,7 @@ sleep_until_rung(struct ask *ask, dibs_time wake_at)
     dibs_claim *claim = &ask->grant->claim;
     count_as_waiting(ask);
     dibs_time until = wake_at < ask->deadline ? wake_at : ask->deadline;
-    int wake =
-        dibs__wait(ask->client, ask->request.cancel, claim->bell, claim->seen, until);
+    int wake = dibs__wait_claim(ask->client, ask->request.cancel, claim, until);
     if (wake == DIBS__CANCELED)
         return DIBS_ECANCELED;
     return wake == DIBS__TIMED_OUT && until == ask->deadline ? DIBS_ETIMEDOUT : DIBS_OK;

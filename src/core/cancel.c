@@ -41,17 +41,20 @@ dibs_cancel(dibs_canceller *canceller)
         return;
     dibs__mutex_lock(&canceller->mutex);
     atomic_store(&canceller->fired, 1);
-    for (dibs__cancel_link *link = canceller->first; link; link = link->next)
+    for (dibs__cancel_link *link = canceller->first; link; link = link->next) {
         dibs__bell_ring(link->bell);
+        if (link->claim)
+            dibs__engine_rouse(link->client, link->claim);
+    }
     dibs__mutex_unlock(&canceller->mutex);
 }
 
 static void
-join(dibs_canceller *canceller, dibs__cancel_link *link, dibs_bell *bell)
+join(dibs_canceller *canceller, dibs__cancel_link *link, const dibs__cancel_link *sleeper)
 {
     if (!canceller)
         return;
-    link->bell = bell;
+    *link = *sleeper;
     dibs__mutex_lock(&canceller->mutex);
     link->prev = NULL;
     link->next = canceller->first;
@@ -86,23 +89,45 @@ dibs__cancel_fired(const dibs *client, const dibs_canceller *cancel)
     return atomic_load(&client->closing.fired);
 }
 
-int
-dibs__wait(dibs *client, dibs_canceller *cancel, dibs_bell *bell, uint32_t seen,
-           dibs_time deadline)
+static int
+sleep_as(const dibs__cancel_link *sleeper, dibs_canceller *cancel, uint32_t seen,
+         dibs_time deadline)
 {
     dibs__cancel_link mine, outer_mine, closing;
     dibs_canceller *outer = cancel ? cancel->outer : NULL;
+    dibs *client = sleeper->client;
     int rung = 0;
-    join(cancel, &mine, bell);
-    join(outer, &outer_mine, bell);
-    join(&client->closing, &closing, bell);
+    join(cancel, &mine, sleeper);
+    join(outer, &outer_mine, sleeper);
+    join(&client->closing, &closing, sleeper);
     /* whoever fires after this look finds our bell */
-    if (!dibs__cancel_fired(client, cancel))
-        rung = dibs__bell_wait(bell, seen, deadline);
+    if (!dibs__cancel_fired(client, cancel)) {
+        if (sleeper->claim)
+            dibs__engine_sleep(client, sleeper->claim, deadline);
+        rung = dibs__bell_wait(sleeper->bell, seen, deadline);
+    }
     part(&client->closing, &closing);
     part(outer, &outer_mine);
     part(cancel, &mine);
     if (dibs__cancel_fired(client, cancel))
         return DIBS__CANCELED;
     return rung ? DIBS__RUNG : DIBS__TIMED_OUT;
+}
+
+int
+dibs__wait(dibs *client, dibs_canceller *cancel, dibs_bell *bell, uint32_t seen,
+           dibs_time deadline)
+{
+    const dibs__cancel_link sleeper = { .bell = bell, .client = client };
+    return sleep_as(&sleeper, cancel, seen, deadline);
+}
+
+int
+dibs__wait_claim(dibs *client, dibs_canceller *cancel, dibs_claim *claim,
+                 dibs_time deadline)
+{
+    const dibs__cancel_link sleeper = { .bell = claim->bell,
+                                        .client = client,
+                                        .claim = client->engine->sleep ? claim : NULL };
+    return sleep_as(&sleeper, cancel, claim->seen, deadline);
 }

@@ -82,14 +82,10 @@ dibs_open(dibs **out, const char *url, const dibs_options *options, dibs_error *
 {
     if (!out)
         return dibs__fail(err, DIBS_EINVAL, "out is NULL");
-    if (!url)
-        url = getenv("DIBS_URL");
-    if (!url || !*url)
-        url = "local:";
     dibs *client = dibs__alloc(sizeof *client);
     if (!client)
         return dibs__fail_memory(err);
-    int rc = open_client(client, url, options, err);
+    int rc = open_client(client, dibs__url_or_default(url), options, err);
     if (rc) {
         dibs__free(client->state);
         dibs__client_free(client);

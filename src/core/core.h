@@ -147,6 +147,8 @@ struct dibs__shard {
 typedef struct dibs__cancel_link {
     struct dibs__cancel_link *next, *prev;
     dibs_bell *bell;
+    dibs *client;
+    dibs_claim *claim; /* its caller may sleep in the engine; NULL: it does not */
 } dibs__cancel_link;
 
 struct dibs_canceller {
@@ -164,6 +166,9 @@ enum dibs__wake { DIBS__RUNG, DIBS__TIMED_OUT, DIBS__CANCELED };
  * request's canceller (may be NULL) and the client's closing ends it. */
 int dibs__wait(dibs *client, dibs_canceller *cancel, dibs_bell *bell, uint32_t seen,
                dibs_time deadline);
+/* dibs__wait_claim is that for a claim, where its engine would have it sleep. */
+int dibs__wait_claim(dibs *client, dibs_canceller *cancel, dibs_claim *claim,
+                     dibs_time deadline);
 int dibs__cancel_fired(const dibs *client, const dibs_canceller *cancel);
 
 /* ---- the keeper and the alarm ---- */
@@ -255,6 +260,9 @@ int dibs__engine_attempt(dibs *client, dibs_claim *claim, dibs_time deadline,
                          dibs_error *err);
 int dibs__engine_watch(dibs *client, dibs_claim *claim, dibs_time deadline,
                        dibs_error *err);
+/* where a caller sleeps, if the engine has a place for it; neither traced nor counted */
+void dibs__engine_sleep(dibs *client, dibs_claim *claim, dibs_time deadline);
+void dibs__engine_rouse(dibs *client, dibs_claim *claim);
 void dibs__engine_renew(dibs *client, dibs_claim *const *claims, int *results, size_t n,
                         dibs_time deadline, dibs_error *err);
 int dibs__engine_release(dibs *client, dibs_claim *claim, uint32_t linger_ms,

@@ -139,6 +139,18 @@ dibs__engine_watch(dibs *client, dibs_claim *claim, dibs_time deadline, dibs_err
          client->engine->watch(client->state, claim, deadline, &said));
 }
 
+void
+dibs__engine_sleep(dibs *client, dibs_claim *claim, dibs_time deadline)
+{
+    client->engine->sleep(client->state, claim, deadline);
+}
+
+void
+dibs__engine_rouse(dibs *client, dibs_claim *claim)
+{
+    client->engine->rouse(client->state, claim);
+}
+
 static int
 renew_all(dibs *client, dibs_claim *const *claims, int *results, size_t n,
           dibs_time deadline, dibs_error *err)

@@ -69,8 +69,8 @@ sleep_a_while(struct observer *observer, dibs_time most)
     dibs_time until = dibs__now() + most;
     if (observer->deadline < until)
         until = observer->deadline;
-    int wake = dibs__wait(observer->client, observer->cancel, observer->claim.bell,
-                          observer->claim.seen, until);
+    int wake =
+        dibs__wait_claim(observer->client, observer->cancel, &observer->claim, until);
     if (wake == DIBS__CANCELED)
         return DIBS_ECANCELED;
     return dibs__now() >= observer->deadline ? DIBS_ETIMEDOUT : DIBS_OK;

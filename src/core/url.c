@@ -152,6 +152,14 @@ looks_cut(const char *authority, const char *rest)
     return strchr(authority, ':') && !strchr(authority, '@') && strchr(rest, '@');
 }
 
+const char *
+dibs__url_or_default(const char *url)
+{
+    if (!url)
+        url = getenv("DIBS_URL");
+    return url && *url ? url : "local:";
+}
+
 int
 dibs__url_parse(dibs__url *url, const char *text, dibs_error *err)
 {

@@ -20,6 +20,10 @@ typedef struct dibs__url {
     const char *values[DIBS__URL_PARAMS_MAX];
 } dibs__url;
 
+/* dibs__url_or_default returns the URL to use if `url` is what the caller gave: $DIBS_URL,
+ * and "local:", stand in for NULL. */
+const char *dibs__url_or_default(const char *url);
+
 /* dibs__url_parse splits and decodes. *url may be freed whatever it returns: DIBS_OK,
  * DIBS_ECONFIG, DIBS_ENOMEM. */
 int dibs__url_parse(dibs__url *url, const char *text, dibs_error *err);

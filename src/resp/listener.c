@@ -2,16 +2,19 @@
 /*
  * The subscription connection and its thread.
  *
- * Anybody may write to the connection (one at a time, `writing`); only the thread reads,
- * connects and closes. Who finds the connection broken shuts it down, and the thread
- * notices.
+ * Anybody may write to the connection (one at a time, `writing`). Only the thread connects
+ * and closes; it also reads, unless somebody who waits for a message does (`reader`), which
+ * spares that one the thread between. While somebody else reads, the thread is not woken by
+ * what comes in: it sleeps in an epoll from which the socket is taken out, without a word to
+ * the thread, and put in again. Who finds the connection broken shuts it down, and the
+ * thread notices.
  *
  * The server answers in the order in which we ask, once for each command (which names one
  * channel). So commands and answers are counted, and a channel is confirmed when the count
  * of answers reaches the number of its command. A confirmation of an earlier request for a
  * channel of the same name, given up meanwhile, cannot be taken for the one that is due.
  *
- * Parts: channels; writing; what the server says; the thread; for all threads.
+ * Parts: channels; writing; what the server says; reading; the thread; for all threads.
  */
 #include "resp/resp.h"
 
@@ -21,6 +24,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,23 +53,29 @@ struct channel {
     char text[];
 };
 
+enum reader { NOBODY, THREAD, BORROWER };
+
 struct resp_listener {
     const resp_access *access;
     resp_listener_events events;
     void *context;
-    pthread_mutex_t mutex;  /* for all below, but the wire's reading side */
+    pthread_mutex_t mutex;  /* for all below, but the wire's reading side (`reader`) */
     pthread_cond_t changed; /* confirmed, refused, connected, lost, written */
     pthread_t thread;
     int started, check;
     _Atomic int stopping;
-    int wake_fd;
+    int wake_fd;  /* wakes the thread, */
+    int rouse_fd; /* and this one who reads in its place */
+    int epoll_fd; /* wake_fd, and the socket while nobody reads */
     struct channel *channels[BUCKETS];
 
     struct wire wire;
     int up; /* there is a connection, and who holds the mutex may write */
     int writing;
-    resp_request out;         /* to be written */
-    uint64_t asked, answered; /* commands and answers on this connection */
+    enum reader reader;
+    _Atomic dibs_time heard_at; /* when something was last read */
+    resp_request out;           /* to be written */
+    uint64_t asked, answered;   /* commands and answers on this connection */
     uint64_t restored; /* as many answers, and all subscriptions are back; 0: they are */
     uint64_t owed_sharded_ends; /* SUNSUBSCRIBEs that are not answered yet */
     uint64_t last_epoch;
@@ -284,7 +294,7 @@ take(resp_listener *listener, const redisReply *reply)
     return 0;
 }
 
-/* ---- the thread ---- */
+/* ---- reading ---- */
 
 static int
 take_all(resp_listener *listener)
@@ -301,12 +311,69 @@ take_all(resp_listener *listener)
     }
 }
 
+/* what a read returned: 1 something was taken, 0 there was nothing, -1 it is over */
+static int
+take_read(resp_listener *listener, int n)
+{
+    if (n <= 0)
+        return n;
+    atomic_store(&listener->heard_at, listener->access->host->now());
+    return take_all(listener) == 0 ? 1 : -1;
+}
+
+/* The thread is told once of what comes in, and then no more until this is called again. */
+static void
+tell_thread_locked(resp_listener *listener, int operation, uint32_t events)
+{
+    struct epoll_event event = { .events = events | EPOLLONESHOT,
+                                 .data.fd = listener->wire.fd };
+    (void)epoll_ctl(listener->epoll_fd, operation, listener->wire.fd, &event);
+}
+
+static int
+begin_reading(resp_listener *listener, enum reader who)
+{
+    pthread_mutex_lock(&listener->mutex);
+    int is_free = listener->up && listener->reader == NOBODY;
+    if (is_free) {
+        listener->reader = who;
+        if (who == BORROWER) {
+            tell_thread_locked(listener, EPOLL_CTL_MOD, 0);
+            listener->wire.wake_fd = listener->rouse_fd;
+        }
+    }
+    pthread_mutex_unlock(&listener->mutex);
+    return is_free;
+}
+
+/* n < 0: the connection is of no use any more */
+static void
+end_reading(resp_listener *listener, int n)
+{
+    pthread_mutex_lock(&listener->mutex);
+    if (n < 0)
+        break_locked(listener);
+    listener->reader = NOBODY;
+    listener->wire.wake_fd = listener->wake_fd;
+    tell_thread_locked(listener, EPOLL_CTL_MOD, EPOLLIN);
+    pthread_cond_broadcast(&listener->changed);
+    pthread_mutex_unlock(&listener->mutex);
+}
+
+static void
+silence(int event_fd)
+{
+    uint64_t rings;
+    (void)!read(event_fd, &rings, sizeof(rings));
+}
+
+/* ---- the thread ---- */
+
 /* says whether somebody wants the thread to end, or to look whether the server is there */
 static int
 woken(resp_listener *listener, int *check)
 {
-    uint64_t rings;
-    (void)!read(listener->wake_fd, &rings, sizeof(rings));
+    silence(listener->wake_fd);
     pthread_mutex_lock(&listener->mutex);
     *check = listener->check;
     listener->check = 0;
@@ -323,32 +390,49 @@ ping(resp_listener *listener)
     pthread_mutex_unlock(&listener->mutex);
 }
 
-/* reads until the connection is over, or we are to end */
+/* waits until there is something to read, the thread is woken, or the limit has passed */
+static int
+listen_until(resp_listener *listener, dibs_time limit)
+{
+    struct epoll_event events[2];
+    int timeout = dibs__wire_timeout(&listener->wire, limit);
+    int count = epoll_wait(listener->epoll_fd, events, 2, timeout);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.fd == listener->wake_fd || !begin_reading(listener, THREAD))
+            continue;
+        int n = take_read(listener, dibs__wire_receive(&listener->wire, NULL));
+        end_reading(listener, n);
+        return n;
+    }
+    return 0;
+}
+
+/* listens until the connection is over, or we are to end */
 static void
 listen_on(resp_listener *listener)
 {
     const dibs_host *host = listener->access->host;
-    dibs_time limit = host->now() + SILENCE;
-    int pinged = 0, check;
+    dibs_time pinged_at = 0; /* 0: the server owes us no answer */
+    int check;
     for (;;) {
-        int n = dibs__wire_read(&listener->wire, 0, limit, NULL);
-        if (n < 0 || (n > 0 && take_all(listener) != 0) ||
-            atomic_load(&listener->stopping))
+        dibs_time heard_at = atomic_load(&listener->heard_at);
+        if (heard_at > pinged_at)
+            pinged_at = 0;
+        dibs_time limit = pinged_at ? pinged_at + PONG_LIMIT : heard_at + SILENCE;
+        int n = listen_until(listener, limit);
+        if (n < 0 || atomic_load(&listener->stopping))
             return;
-        if (n > 0) {
-            limit = host->now() + SILENCE;
-            pinged = 0;
+        if (n > 0)
             continue;
-        }
         if (woken(listener, &check))
             return;
-        int is_late = host->now() >= limit;
-        if (is_late && pinged)
+        int is_late =
+            host->now() >= limit && atomic_load(&listener->heard_at) == heard_at;
+        if (is_late && pinged_at)
             return;
-        if ((is_late || check) && !pinged) {
+        if ((is_late || check) && !pinged_at) {
+            pinged_at = host->now();
             ping(listener);
-            limit = host->now() + PONG_LIMIT;
-            pinged = 1;
         }
     }
 }
@@ -370,6 +454,8 @@ restore(resp_listener *listener)
 {
     pthread_mutex_lock(&listener->mutex);
     listener->up = 1;
+    atomic_store(&listener->heard_at, listener->access->host->now());
+    tell_thread_locked(listener, EPOLL_CTL_ADD, EPOLLIN);
     for (size_t i = 0; i < BUCKETS; i++) {
         for (struct channel *each = listener->channels[i]; each != NULL;
              each = each->next)
@@ -388,9 +474,10 @@ close_wire_locked(resp_listener *listener)
     break_locked(listener);
     listener->up = 0;
     atomic_store(&listener->epoch, 0);
-    /* somebody may be about to write to it */
-    while (listener->writing)
+    /* somebody may be about to write to it, or be reading */
+    while (listener->writing || listener->reader != NOBODY)
         pthread_cond_wait(&listener->changed, &listener->mutex);
+    tell_thread_locked(listener, EPOLL_CTL_DEL, 0);
     dibs__wire_close(&listener->wire, 0);
     dibs__resp_request_free(&listener->out);
     listener->asked = listener->answered = listener->owed_sharded_ends = 0;
@@ -472,6 +559,29 @@ run(void *argument)
 
 /* ---- for all threads ---- */
 
+static int
+open_descriptors(resp_listener *listener)
+{
+    listener->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->rouse_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = { .events = EPOLLIN, .data.fd = listener->wake_fd };
+    return listener->rouse_fd >= 0 && epoll_ctl(listener->epoll_fd, EPOLL_CTL_ADD,
+                                                listener->wake_fd, &event) == 0
+               ? 0
+               : -1;
+}
+
+static void
+close_descriptors(resp_listener *listener)
+{
+    const int fds[] = { listener->wake_fd, listener->rouse_fd, listener->epoll_fd };
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+}
+
 resp_listener *
 dibs__resp_listener_new(const resp_access *access, const resp_listener_events *events,
                         void *context)
@@ -483,8 +593,8 @@ dibs__resp_listener_new(const resp_access *access, const resp_listener_events *e
     listener->access = access;
     listener->events = *events;
     listener->context = context;
-    listener->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (listener->wake_fd < 0) {
+    if (open_descriptors(listener) != 0) {
+        close_descriptors(listener);
         access->host->free(listener);
         return NULL;
     }
@@ -498,17 +608,17 @@ dibs__resp_listener_new(const resp_access *access, const resp_listener_events *e
 }
 
 static void
-wake(resp_listener *listener)
+ring(int event_fd)
 {
     const uint64_t one = 1;
-    (void)!write(listener->wake_fd, &one, sizeof(one));
+    (void)!write(event_fd, &one, sizeof(one));
 }
 
 static void
 stop(resp_listener *listener)
 {
     atomic_store(&listener->stopping, 1);
-    wake(listener);
+    ring(listener->wake_fd);
     if (listener->started)
         pthread_join(listener->thread, NULL);
     pthread_cond_destroy(&listener->changed);
@@ -524,12 +634,12 @@ dibs__resp_listener_free(resp_listener *listener, int forked)
     if (forked) {
         /* a child has no such thread, and the memory is as the parent's threads left it */
         dibs__wire_close(&listener->wire, 1);
-        close(listener->wake_fd);
+        close_descriptors(listener);
         return;
     }
     stop(listener);
     dibs__resp_request_free(&listener->out);
-    close(listener->wake_fd);
+    close_descriptors(listener);
     for (size_t i = 0; i < BUCKETS; i++) {
         while (listener->channels[i] != NULL) {
             struct channel *channel = listener->channels[i];
@@ -655,5 +765,30 @@ dibs__resp_listener_check(resp_listener *listener)
     listener->check = 1;
     pthread_mutex_unlock(&listener->mutex);
     if (up)
-        wake(listener);
+        ring(listener->wake_fd);
+}
+
+void
+dibs__resp_listener_borrow(resp_listener *listener, dibs_bell *bell, uint32_t seen,
+                           dibs_time deadline)
+{
+    const dibs_host *host = listener->access->host;
+    int n = 0, cancel_state;
+    /* a thread that ends while it reads would leave nobody to read */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    if (begin_reading(listener, BORROWER)) {
+        while (n >= 0 && dibs_bell_seen(bell) == seen && host->now() < deadline) {
+            n = take_read(listener, dibs__wire_read(&listener->wire, 0, deadline, NULL));
+            if (n == 0)
+                silence(listener->rouse_fd);
+        }
+        end_reading(listener, n);
+    }
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+void
+dibs__resp_listener_rouse(resp_listener *listener)
+{
+    ring(listener->rouse_fd);
 }

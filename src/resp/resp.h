@@ -143,7 +143,8 @@ int dibs__resp_is_text(const redisReply *reply, const char *text);
 /* ---- listening ---- */
 
 /* All three are called on the listener's thread, which starts with the first subscription;
- * locate also on the thread that subscribes. They may ring bells, not subscribe. */
+ * heard and gap also on a thread that borrows the connection. They may ring bells, not
+ * subscribe. */
 typedef struct resp_listener_events {
     /* where to connect to; asked before every connect */
     int (*locate)(void *context, resp_address *address, dibs_time deadline,
@@ -171,6 +172,14 @@ void dibs__resp_unsubscribe(resp_listener *listener, const char *channel, size_t
 /* epoch changes whenever messages may have been missed. A subscription that was confirmed
  * in this epoch has missed nothing; 0: there is no connection now. */
 uint64_t dibs__resp_listener_epoch(const resp_listener *listener);
+
+/* borrow has the caller read the connection instead of the thread, until the bell is not
+ * `seen` any more, somebody calls rouse, or the deadline has passed. It returns at once if
+ * there is no connection, or somebody reads already. rouse may be called by any thread, and
+ * more often than necessary. */
+void dibs__resp_listener_borrow(resp_listener *listener, dibs_bell *bell, uint32_t seen,
+                                dibs_time deadline);
+void dibs__resp_listener_rouse(resp_listener *listener);
 
 /* ping makes the listener find out now whether its connection still works. */
 void dibs__resp_listener_check(resp_listener *listener);

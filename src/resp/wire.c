@@ -17,9 +17,9 @@
 
 /* ---- waiting and failing ---- */
 
-/* in ms, rounded up, or we would spin in the last one */
-static int
-poll_timeout(const struct wire *wire, dibs_time deadline)
+/* rounded up, or we would spin in the last one */
+int
+dibs__wire_timeout(const struct wire *wire, dibs_time deadline)
 {
     if (deadline == DIBS_NEVER)
         return -1;
@@ -36,7 +36,7 @@ dibs__wire_wait(const struct wire *wire, short events, dibs_time deadline)
     int wake_fd = (events & POLLIN) != 0 ? wire->wake_fd : -1;
     struct pollfd fds[] = { { wire->fd, events, 0 }, { wake_fd, POLLIN, 0 } };
     for (;;) {
-        int timeout = poll_timeout(wire, deadline);
+        int timeout = dibs__wire_timeout(wire, deadline);
         int n = poll(fds, 2, timeout);
         if (n > 0)
             return fds[0].revents;
@@ -242,13 +242,10 @@ dibs__wire_feed(struct wire *wire, const char *bytes, size_t len, dibs_error *er
     return 0;
 }
 
-int
-dibs__wire_read(struct wire *wire, int or_room, dibs_time deadline, dibs_error *err)
+static int
+receive(struct wire *wire, int flags, dibs_error *err)
 {
     char bytes[READ_SIZE];
-    int flags = wait_readable(wire, or_room, deadline);
-    if (flags < 0)
-        return 0;
     ssize_t n = recv(wire->fd, bytes, sizeof(bytes), flags);
     wire->is_closed = n == 0;
     if (n == 0)
@@ -260,6 +257,19 @@ dibs__wire_read(struct wire *wire, int or_room, dibs_time deadline, dibs_error *
     if (wire->tls != NULL)
         return dibs__tls_take(wire, bytes, (size_t)n, err);
     return dibs__wire_feed(wire, bytes, (size_t)n, err) == 0 ? 1 : -1;
+}
+
+int
+dibs__wire_receive(struct wire *wire, dibs_error *err)
+{
+    return receive(wire, MSG_DONTWAIT, err);
+}
+
+int
+dibs__wire_read(struct wire *wire, int or_room, dibs_time deadline, dibs_error *err)
+{
+    int flags = wait_readable(wire, or_room, deadline);
+    return flags < 0 ? 0 : receive(wire, flags, err);
 }
 
 int

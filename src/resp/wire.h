@@ -70,6 +70,9 @@ int dibs__wire_write(struct wire *wire, const char *bytes, size_t len,
  * write; -1 the connection is over, and err says why. */
 int dibs__wire_read(struct wire *wire, int or_room, dibs_time deadline, dibs_error *err);
 
+/* receive is read without waiting for anything. */
+int dibs__wire_receive(struct wire *wire, dibs_error *err);
+
 /* parse takes the next reply: 1 and a reply, 0 none complete, -1 not the protocol. */
 int dibs__wire_parse(struct wire *wire, redisReply **reply, dibs_error *err);
 
@@ -89,6 +92,9 @@ int dibs__wire_hello(struct wire *wire, const struct wire_self *kill, dibs_time 
 /* wait: poll until one of `events`, or the deadline, or (with POLLIN) woken. Returns the events that
  * came, 0 if none. */
 short dibs__wire_wait(const struct wire *wire, short events, dibs_time deadline);
+
+/* timeout is what to poll with: ms until the deadline, rounded up; -1: no limit. */
+int dibs__wire_timeout(const struct wire *wire, dibs_time deadline);
 
 /* fail_connect: EUNAVAIL, "connect to WHERE: why" */
 int dibs__wire_fail_connect(const struct wire *wire, const char *why, dibs_error *err);

@@ -5,7 +5,8 @@
  * What the listener says is written down in order: messages as their numbers, gaps as -1.
  * A number that is missing without a gap behind it would be a lost wake-up.
  *
- * Parts: what the listener calls; starting; hearing; many threads; gaps; not let in.
+ * Parts: what the listener calls; borrowing; starting; hearing; many threads; gaps; not let
+ * in; borrowers, and what was tested before with them about.
  */
 #include "resp_test.h"
 
@@ -28,6 +29,7 @@ static struct {
     char channel[64], message[64]; /* the last ones */
     size_t message_len;
     int gaps;
+    pthread_t by; /* whose thread it was */
 } heard = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 static resp_address where;
@@ -77,6 +79,7 @@ on_heard(void *context, const char *channel, size_t channel_len, const char *mes
     copy_text(heard.channel, sizeof(heard.channel), channel, channel_len);
     copy_text(heard.message, sizeof(heard.message), message, message_len);
     heard.message_len = message_len;
+    heard.by = pthread_self();
     write_down(strtoll(heard.message, NULL, 10));
     pthread_mutex_unlock(&heard.mutex);
 }
@@ -130,6 +133,42 @@ last_heard(void)
         }                                                                                \
     } while (0)
 
+/* ---- borrowing ---- */
+
+/* Threads that borrow the connection again and again, as callers that wait would. */
+#define BORROWERS 2
+static int with_borrowers;
+static gang *borrowers;
+static _Atomic int stay;
+
+static void
+borrow_again_and_again(void *arg, int index)
+{
+    dibs_bell never_rung = 0;
+    (void)arg;
+    while (atomic_load(&stay)) {
+        dibs__resp_listener_borrow(listener, &never_rung, 0, in_ms(index ? 50 : 3));
+        sleep_ms(1);
+    }
+}
+
+static void
+lend(void)
+{
+    atomic_store(&stay, 1);
+    borrowers = gang_start(BORROWERS, borrow_again_and_again, NULL);
+}
+
+static void
+end_lending(void)
+{
+    if (borrowers != NULL) {
+        atomic_store(&stay, 0);
+        gang_join(borrowers);
+        borrowers = NULL;
+    }
+}
+
 /* ---- starting ---- */
 
 static void
@@ -151,15 +190,22 @@ start(const server_options *options)
     open_listener();
     publisher = dibs__resp_server_new(&access_all, &where);
     CHECK(publisher != NULL);
+    if (with_borrowers) {
+        lend();
+    }
 }
+
+/* what a connected listener has open: the connection, an epoll, and two to be woken by */
+#define FDS 4
 
 static void
 finish(void)
 {
+    end_lending();
     int threads = count_threads(), fds = count_fds();
     dibs__resp_listener_free(listener, 0);
     CHECK(threads_settle(threads - 1, slowly(2000)) <= threads - 1);
-    CHECK_SAME(count_fds(), fds - 2);
+    CHECK_SAME(count_fds(), fds - FDS);
     dibs__resp_server_free(publisher, 0);
 }
 
@@ -560,7 +606,7 @@ test_fork(void)
     pid_t pid = fork();
     if (pid == 0) {
         dibs__resp_listener_free(listener, 1);
-        _exit(count_fds() == fds - 2 ? 0 : 1);
+        _exit(count_fds() == fds - FDS ? 0 : 1);
     }
     int status;
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
@@ -571,12 +617,142 @@ test_fork(void)
     finish();
 }
 
+/* ---- borrowers ---- */
+
+static int
+heard_here(void)
+{
+    pthread_mutex_lock(&heard.mutex);
+    int is_here = pthread_equal(heard.by, pthread_self());
+    pthread_mutex_unlock(&heard.mutex);
+    return is_here;
+}
+
+static dibs_bell bell;
+
+/* as core does it: it rings, and then rouses who may not hear the bell */
+static void
+publish_to_borrower(void *arg, int index)
+{
+    (void)arg, (void)index;
+    sleep_ms(50);
+    CHECK_SAME(publish("a", 1), 1);
+    WAIT_UNTIL(count_heard() == 1);
+    atomic_fetch_add(&bell, 2);
+    dibs__resp_listener_rouse(listener);
+}
+
+/* Who borrows hears what comes in, and nobody else does; then it is the thread again. */
+static void
+test_borrow(void)
+{
+    start(NULL);
+    subscribe("a");
+    gang *all = gang_start(1, publish_to_borrower, NULL);
+    dibs__resp_listener_borrow(listener, &bell, 0, far());
+    CHECK(dibs_bell_seen(&bell) == 2 && heard_here());
+    gang_join(all);
+    CHECK_SAME(publish("a", 2), 1);
+    WAIT_UNTIL(count_heard() == 2);
+    CHECK(!heard_here());
+    /* neither is a bell that was rung before slept through, nor the deadline */
+    dibs__resp_listener_borrow(listener, &bell, 0, far());
+    int64_t began = now_ms();
+    dibs__resp_listener_borrow(listener, &bell, 2, in_ms(50));
+    CHECK_WITHIN(now_ms() - began, 50, slowly(500));
+    CHECK_SAME(count_gaps(), 0);
+    finish();
+}
+
+/* Only one can, and there must be something to borrow: others come back at once. */
+static void
+test_borrow_in_vain(void)
+{
+    start(NULL);
+    dibs__resp_listener_borrow(listener, &bell, 0, far());
+    subscribe("a");
+    lend();
+    for (int i = 0; i < 100; i++) {
+        dibs__resp_listener_borrow(listener, &bell, 0, in_ms(2));
+        CHECK_SAME(publish("a", i), 1);
+        WAIT_UNTIL(count_heard() == i + 1);
+    }
+    finish();
+}
+
+static void
+test_many_borrowed(void)
+{
+    with_borrowers = 1;
+    test_many();
+}
+
+static void
+test_hurry_borrowed(void)
+{
+    with_borrowers = 1;
+    test_hurry();
+}
+
+static void
+test_cuts_borrowed(void)
+{
+    with_borrowers = 1;
+    test_cuts();
+}
+
+static void
+test_restart_borrowed(void)
+{
+    with_borrowers = 1;
+    test_restart();
+}
+
+static void
+test_silence_borrowed(void)
+{
+    with_borrowers = 1;
+    test_silence();
+}
+
+static void
+test_check_borrowed(void)
+{
+    with_borrowers = 1;
+    test_check();
+}
+
+static void
+test_quiet_borrowed(void)
+{
+    with_borrowers = 1;
+    test_quiet();
+}
+
 static const struct test_case cases[] = {
-    { "hears", test_hears }, { "bytes", test_bytes },     { "sharded", test_sharded },
-    { "many", test_many },   { "hurry", test_hurry },     { "confirms", test_confirms },
-    { "cuts", test_cuts },   { "restart", test_restart }, { "silence", test_silence },
-    { "check", test_check }, { "quiet", test_quiet },     { "denied", test_denied },
-    { "end", test_end },     { "fork", test_fork },
+    { "hears", test_hears },
+    { "bytes", test_bytes },
+    { "sharded", test_sharded },
+    { "many", test_many },
+    { "hurry", test_hurry },
+    { "confirms", test_confirms },
+    { "cuts", test_cuts },
+    { "restart", test_restart },
+    { "silence", test_silence },
+    { "check", test_check },
+    { "quiet", test_quiet },
+    { "denied", test_denied },
+    { "end", test_end },
+    { "fork", test_fork },
+    { "borrow", test_borrow },
+    { "borrow_in_vain", test_borrow_in_vain },
+    { "many_borrowed", test_many_borrowed },
+    { "hurry_borrowed", test_hurry_borrowed },
+    { "cuts_borrowed", test_cuts_borrowed },
+    { "restart_borrowed", test_restart_borrowed },
+    { "silence_borrowed", test_silence_borrowed },
+    { "check_borrowed", test_check_borrowed },
+    { "quiet_borrowed", test_quiet_borrowed },
 };
 
 int

@@ -37,7 +37,7 @@ CASE(another_abi)
 {
     dibs_engine engine = good();
     engine.abi = DIBS_ENGINE_ABI + 1;
-    is_refused(&engine, "the engine speaks abi 3, this library 2");
+    is_refused(&engine, "the engine speaks abi 4, this library 3");
     engine.abi = 0;
     is_refused(&engine, "abi 0");
 }
@@ -199,7 +199,7 @@ CASE(module_that_is_no_engine)
 CASE(module_of_another_abi)
 {
     assert_int_equal(setenv("DIBS_ENGINE_DIR", BAD_ENGINES, 1), 0);
-    cannot_open("postgres://h", "abi 3");
+    cannot_open("postgres://h", "abi 4");
 }
 
 CASE(module_of_another_scheme)

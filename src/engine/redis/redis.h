@@ -219,13 +219,15 @@ int dibs__redis_release(void *state, dibs_claim *claim, uint32_t linger_ms,
     .abi = DIBS_ENGINE_ABI, .name = "redis", .schemes = dibs__redis_schemes,             \
     .min_lease_ms = 20, .state_size = sizeof(struct redis), .open = dibs__redis_open,    \
     .close = dibs__redis_close, .attempt = dibs__redis_attempt,                          \
-    .release = dibs__redis_release, .cell_read = dibs__redis_cell_read,                  \
+    .release = dibs__redis_release, .sleep = dibs__redis_sleep,                          \
+    .rouse = dibs__redis_rouse, .cell_read = dibs__redis_cell_read,                      \
     .cell_swap = dibs__redis_cell_swap
 
 /* ---- waiting ---- */
 
 /* A claim that waits, as wake.c knows it. It is in claim->priv[0] from `wait` to `done`.
- * Only the thread that has the claim reads it, but for what stands under the mutex. */
+ * Only the thread that has the claim reads it, but for what stands under the mutex, and for
+ * `rouse`, which is called while that thread sleeps. */
 struct waiter {
     struct waiter *next; /* these five: guarded by the redis' waiters mutex */
     uint64_t match;      /* what a message is matched by */
@@ -268,6 +270,10 @@ void dibs__redis_waiters_close(struct redis *redis, int forked);
 /* check_listener makes the listeners see whether their connections still work: another
  * one has just failed. */
 void dibs__redis_check_listener(struct redis *redis);
+
+/* Slots: who waits reads the subscription itself if nobody else does. */
+void dibs__redis_sleep(void *state, dibs_claim *claim, dibs_time deadline);
+void dibs__redis_rouse(void *state, dibs_claim *claim);
 
 /* tell gives a message to all who match, or to the first one only, and rings them. */
 void dibs__redis_tell(struct redis *redis, uint64_t match, int first_only,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who of this process waits for a message. A claim that has to wait gets a waiter, which
- * messages find by what they match: its serial, or the hash of a channel. The listener's
- * thread leaves the message with the waiter and rings the caller's bell; the caller looks
- * at it in its next attempt.
+ * messages find by what they match: its serial, or the hash of a channel. Whoever reads the
+ * subscription leaves the message with the waiter and rings the caller's bell; the caller
+ * looks at it in its next attempt. That is one of the callers that wait, so that the message
+ * for it costs no switch of threads; only while none does is it the listener's thread.
  */
 #include <stdio.h>
 #include <string.h>
@@ -324,4 +325,25 @@ dibs__redis_heard_all(const struct waiter *waiter)
 {
     return waiter->listener && waiter->epoch &&
            dibs__resp_listener_epoch(waiter->listener) == waiter->epoch;
+}
+
+/* ---- the caller that sleeps ---- */
+
+void
+dibs__redis_sleep(void *state, dibs_claim *claim, dibs_time deadline)
+{
+    const struct waiter *waiter = waiter_of(claim);
+    (void)state;
+    if (waiter && waiter->listener)
+        dibs__resp_listener_borrow(waiter->listener, claim->bell, claim->seen, deadline);
+}
+
+/* the caller sleeps, so its waiter stays as it is */
+void
+dibs__redis_rouse(void *state, dibs_claim *claim)
+{
+    const struct waiter *waiter = waiter_of(claim);
+    (void)state;
+    if (waiter && waiter->listener)
+        dibs__resp_listener_rouse(waiter->listener);
 }
