@@ -156,6 +156,7 @@ set_up(struct transfer *transfer)
     CURL *easy = transfer->easy;
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* or it asks the environment */
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->trouble);

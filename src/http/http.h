@@ -8,7 +8,7 @@
  * server is asked first. stream.c has the requests whose answers come bit by bit, or late:
  * they share one thread, which starts with the first of them. easy.c sets up a transfer of
  * libcurl's (TLS, headers, time limits), for both. fds.c knows the sockets, for a fork's
- * child. json.c and base64.c read and write what is sent.
+ * child. text.c writes what is sent, json.c and base64.c read what comes.
  */
 #ifndef DIBS_HTTP_H
 #define DIBS_HTTP_H
@@ -19,6 +19,7 @@
 
 typedef struct http http;
 typedef struct http_stream http_stream;
+typedef struct http_text http_text;
 
 /* ---- the client ---- */
 
@@ -112,6 +113,22 @@ void dibs__http_escape(char *out, const char *bytes, size_t len);
 size_t dibs__http_base64(char *out, const void *bytes, size_t len);
 int64_t dibs__http_unbase64(void *out, const char *text, size_t len);
 
+/* ---- what is sent ---- */
+
+/* A text that grows; bytes and add add to it as they are, string (UTF-8) and base64 as JSON
+ * has them. move adds another one, and frees it. What is lacking
+ * because there was no memory is remembered, so nothing else needs to be checked: get returns
+ * NULL then, and so it does for NULL, which is a text that new could not make. */
+http_text *dibs__http_text_new(void);
+void dibs__http_text_free(http_text *text);
+void dibs__http_text_bytes(http_text *text, const char *bytes, size_t len);
+void dibs__http_text_add(http_text *text, const char *words);
+void dibs__http_text_string(http_text *text, const char *words, size_t len);
+void dibs__http_text_base64(http_text *text, const void *bytes, size_t len);
+void dibs__http_text_number(http_text *text, uint64_t number);
+void dibs__http_text_move(http_text *text, http_text *from);
+const char *dibs__http_text_get(const http_text *text, size_t *len);
+
 /* ---- streams ---- */
 
 /* Called on the thread of the streams. They may ring bells, say more, and take mutexes that
@@ -119,11 +136,13 @@ int64_t dibs__http_unbase64(void *out, const char *text, size_t len);
  * body as it comes, in pieces of any size. `ended` comes once, last: the answer is complete
  * (status is not 0), or the connection was lost or could not be made (0); it may open other
  * streams, and close its own. `trailer` gets each header line of the answer, those behind
- * the body as well; may be NULL. */
+ * the body as well; may be NULL. `tick` comes every second or two while an HTTP_2 stream
+ * stands, and at other times too; may be NULL. */
 typedef struct http_events {
     void (*heard)(void *context, const char *bytes, size_t len);
     void (*trailer)(void *context, const char *line, size_t len);
     void (*ended)(void *context, int status, uint64_t index);
+    void (*tick)(void *context);
 } http_events;
 
 /* open sends a request to the server that is asked first, and returns at once. The request's

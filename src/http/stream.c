@@ -280,6 +280,8 @@ attend(http_stream *stream, const struct wish *wish)
     } else if (wish->is_quiet && is_late(stream)) {
         finish(stream, CURLE_OPERATION_TIMEDOUT);
     } else if (wish->is_quiet) {
+        if (stream->events.tick)
+            stream->events.tick(stream->context);
         (void)curl_easy_pause(easy, CURLPAUSE_CONT);
     }
 }

@@ -78,7 +78,9 @@ hear_end(void *context, int status, uint64_t index)
     gate_raise(&to->ends);
 }
 
-static const http_events events = { hear, hear_trailer, hear_end };
+static const http_events events = { .heard = hear,
+                                    .trailer = hear_trailer,
+                                    .ended = hear_end };
 
 static struct listener *
 listener_new(void)

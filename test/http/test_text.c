@@ -207,12 +207,66 @@ test_hostile(void)
     CHECK_SAME(dibs__etcd_grpc_parse(&message, "\x0a\x02\x18", 3), -1);
 }
 
+/* ---- what is sent ---- */
+
+static void
+check_text(http_text *text, const char *want)
+{
+    size_t len = 0;
+    const char *got = dibs__http_text_get(text, &len);
+    CHECK(got != NULL && len == strlen(want) && memcmp(got, want, len + 1) == 0);
+    dibs__http_text_free(text);
+}
+
+static void
+test_written(void)
+{
+    char want[20001] = "";
+    check_text(dibs__http_text_new(), "");
+    http_text *text = dibs__http_text_new(), *more = dibs__http_text_new();
+    dibs__http_text_add(text, "[");
+    dibs__http_text_base64(text, "ab", 2);
+    dibs__http_text_string(text, "\"a\\b\n\xc3\xa4", 7);
+    dibs__http_text_base64(text, NULL, 0);
+    dibs__http_text_number(more, UINT64_MAX);
+    dibs__http_text_bytes(more, ",x", 1);
+    dibs__http_text_move(text, more);
+    dibs__http_text_move(text, dibs__http_text_new());
+    check_text(text,
+               "[\"YWI=\"\"\\u0022a\\u005cb\\u000a\xc3\xa4\"\"\"18446744073709551615,");
+    text = dibs__http_text_new();
+    for (int i = 0; i < 2000; i++) {
+        dibs__http_text_add(text, "0123456789");
+        memcpy(want + 10 * (size_t)i, "0123456789", 11);
+    }
+    check_text(text, want);
+}
+
+/* a part that could not be made is missed by the whole */
+static void
+test_lacking(void)
+{
+    size_t len;
+    http_text *text = dibs__http_text_new(), *whole = dibs__http_text_new();
+    dibs__http_text_add(text, "a");
+    dibs__http_text_move(text, NULL);
+    CHECK(dibs__http_text_get(text, &len) == NULL);
+    dibs__http_text_add(text, "b");
+    dibs__http_text_move(whole, text);
+    CHECK(dibs__http_text_get(whole, &len) == NULL);
+    dibs__http_text_free(whole);
+    dibs__http_text_add(NULL, "c");
+    dibs__http_text_move(NULL, dibs__http_text_new());
+    dibs__http_text_free(NULL);
+    CHECK(dibs__http_text_get(NULL, &len) == NULL);
+}
+
 int
 main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        CASE(hosts),    CASE(escape), CASE(json),
-        CASE(requests), CASE(events), CASE(hostile),
+        CASE(hosts),  CASE(escape),  CASE(json),    CASE(requests),
+        CASE(events), CASE(hostile), CASE(written), CASE(lacking),
     };
     return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

@@ -77,7 +77,9 @@ on_lost(void *context)
 static struct told *
 told_new(http *client)
 {
-    static const wire_events events = { on_made, on_happened, on_ended, on_lost };
+    static const wire_events events = {
+        .made = on_made, .happened = on_happened, .ended = on_ended, .lost = on_lost
+    };
     struct told *new = calloc(1, sizeof(*new));
     CHECK(new != NULL);
     pthread_mutex_init(&new->mutex, NULL);

@@ -4,9 +4,6 @@
  *
  * An agent passes requests on to the servers' leader. What it says about trouble on the way
  * is text; some of it says that nothing has been changed, and for all else it may have been.
- *
- * Flags of entries are numbers of 64 bits without a sign, which the JSON library has not: in
- * our memory they may be strings, and on the way they never are.
  */
 #include "consul.h"
 
@@ -15,28 +12,6 @@
 #include <string.h>
 
 #define SAID_MAX 200
-#define FLAGS "\"Flags\":"
-
-/* ---- flags ---- */
-
-/* No string has the word in it, because the quotes inside of strings are escaped. */
-static void
-unquote_flags(char *text)
-{
-    char *to = text, *at;
-    const char *from = text;
-    while ((at = strstr(from, FLAGS "\""))) {
-        size_t len = (size_t)(at - from) + sizeof FLAGS - 1;
-        memmove(to, from, len);
-        to += len;
-        from += len + 1;
-        len = strcspn(from, "\"");
-        memmove(to, from, len);
-        to += len;
-        from += len + 1;
-    }
-    memmove(to, from, strlen(from) + 1);
-}
 
 /* ---- codes ---- */
 
@@ -124,26 +99,20 @@ add_dc(char *out, size_t size, const struct consul *consul, const char *path)
 
 int
 dibs__consul_ask(struct consul *consul, const char *method, const char *path,
-                 json_t *body, unsigned flags, struct answer *answer, dibs_time deadline,
-                 dibs_error *err)
+                 http_text *body, unsigned flags, struct answer *answer,
+                 dibs_time deadline, dibs_error *err)
 {
     char full[PATH_ROOM];
     http_answer got;
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    int is_lacking = body && !text;
-    json_decref(body);
-    if (is_lacking)
-        return consul->host->fail(err, DIBS_ENOMEM, "out of memory");
-    if (text)
-        unquote_flags(text);
-    add_dc(full, sizeof full, consul, path);
     http_request request = { .method = method,
                              .path = full,
-                             .body = text,
-                             .body_len = text ? strlen(text) : 0,
                              .flags = flags & HTTP_REPEATABLE };
-    int rc = dibs__http_call(consul->http, &request, &got, deadline, err);
-    free(text);
+    request.body = dibs__http_text_get(body, &request.body_len);
+    add_dc(full, sizeof full, consul, path);
+    int rc = body && !request.body
+                 ? consul->host->fail(err, DIBS_ENOMEM, "out of memory")
+                 : dibs__http_call(consul->http, &request, &got, deadline, err);
+    dibs__http_text_free(body);
     if (rc)
         return rc;
     rc = take(consul, &got, flags, answer, err);

@@ -71,11 +71,11 @@ dibs__consul_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
     struct consul *consul = state;
     struct answer answer = { 0 };
     struct key key;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     dibs__consul_cell_key(&key, consul, cell);
     int rc = dibs__consul_txn_cas(txn, &key, version, FLAGS_CELL, value, len);
     if (rc) {
-        json_decref(txn);
+        dibs__consul_txn_free(txn);
         return consul->host->fail(err, rc, "out of memory");
     }
     rc = dibs__consul_txn_run(consul, txn, 0, &answer, deadline, err);

@@ -119,7 +119,8 @@ const char *dibs__consul_session_of(const struct turn *turn, uint32_t seat);
 /* run is txn_run for what takes something, and begins with the check of the epoch. Takes the
  * txn; `rc` is what became of making it. TURN_AGAIN: the epoch was another one, or a session
  * is over, and that is seen to. Marks the stake UNSURE when it must. */
-int dibs__consul_turn_run(struct turn *turn, json_t *txn, int rc, struct answer *answer);
+int dibs__consul_turn_run(struct turn *turn, struct txn *txn, int rc,
+                          struct answer *answer);
 
 /* attempt sees to it that there are sessions that live for a whole lease, and does rounds
  * until one says something else than TURN_AGAIN; and then what is left to do: a grant is
@@ -142,7 +143,7 @@ int dibs__consul_lapsed(void *state, dibs_claim *claim);
 /* check is the first op of every txn that takes something; bump makes it fail for those that
  * were sent before (DIBS_OK, EUNKNOWN, EUNAVAIL, ...; DIBS_OK also if the session is over).
  * reload: the check has failed. */
-int dibs__consul_epoch_check(struct turn *turn, json_t *txn);
+int dibs__consul_epoch_check(struct turn *turn, struct txn *txn);
 int dibs__consul_epoch_bump(struct turn *turn);
 int dibs__consul_epoch_reload(struct turn *turn);
 
@@ -175,9 +176,9 @@ void dibs__consul_contender_key(struct key *out, const struct turn *turn,
 int dibs__consul_find_ours(const struct turn *turn, const struct view *view, size_t *at,
                            struct entry *out);
 /* add_gate deletes the gate, if nobody has passed it since: for who ends sharing. */
-int dibs__consul_add_gate(json_t *txn, const struct turn *turn, uint64_t gate);
+int dibs__consul_add_gate(struct txn *txn, const struct turn *turn, uint64_t gate);
 /* add_list writes the list of a semaphore, if that is as it was. */
-int dibs__consul_add_list(json_t *txn, const struct turn *turn, uint64_t index,
+int dibs__consul_add_list(struct txn *txn, const struct turn *turn, uint64_t index,
                           uint32_t limit, json_t *holders);
 
 int dibs__consul_downgrade(void *state, dibs_claim *claim, dibs_time deadline,

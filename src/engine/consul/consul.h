@@ -52,6 +52,7 @@ struct key {
 };
 
 struct consul;
+struct txn;
 
 /* folder_key is PREFIX NAME, lock_key that plus "/.lock" (or itself, with ?form=key). In the
  * name '/', '%', control characters and bytes above 0x7e are written %XX, so no lock lies
@@ -103,7 +104,7 @@ void dibs__consul_answer_free(struct answer *answer);
  *   ECORRUPT. Flags are those of http.h, and one of ours; `body` is taken, NULL: none. */
 #define ASK_TELLS_400 (1u << 16) /* 400 is an answer: what it said is a string */
 int dibs__consul_ask(struct consul *consul, const char *method, const char *path,
-                     json_t *body, unsigned flags, struct answer *answer,
+                     http_text *body, unsigned flags, struct answer *answer,
                      dibs_time deadline, dibs_error *err);
 
 /* kv_path is the path of the request for a key, with that query behind it. */
@@ -125,26 +126,30 @@ int dibs__consul_entry_of(struct answer *answer, const struct key *key,
  * it left (lock, unlock, cas) or found (get, check_index, check_session) at a key; writes
  * tell no values. After 409 refused says which op failed first (-1: none of them) and what
  * the server said; said, what it said of one of them (NULL: that did not fail). */
-json_t *dibs__consul_txn(void);
-int dibs__consul_txn_lock(json_t *txn, const struct key *key, const char *session,
+struct txn *dibs__consul_txn(void);
+void dibs__consul_txn_free(struct txn *txn);
+/* how many ops it has; part takes some of them out, from *at on: NULL when out of memory */
+size_t dibs__consul_txn_count(const struct txn *txn);
+struct txn *dibs__consul_txn_part(struct txn *txn, size_t *at, size_t most);
+int dibs__consul_txn_lock(struct txn *txn, const struct key *key, const char *session,
                           uint64_t flags, const void *value, size_t len);
-int dibs__consul_txn_unlock(json_t *txn, const struct key *key, const char *session,
+int dibs__consul_txn_unlock(struct txn *txn, const struct key *key, const char *session,
                             uint64_t flags, const void *value, size_t len);
 /* index 0: the key must not exist */
-int dibs__consul_txn_cas(json_t *txn, const struct key *key, uint64_t index,
+int dibs__consul_txn_cas(struct txn *txn, const struct key *key, uint64_t index,
                          uint64_t flags, const void *value, size_t len);
-int dibs__consul_txn_delete_cas(json_t *txn, const struct key *key, uint64_t index);
+int dibs__consul_txn_delete_cas(struct txn *txn, const struct key *key, uint64_t index);
 /* index 0: the key must not exist */
-int dibs__consul_txn_check_index(json_t *txn, const struct key *key, uint64_t index);
-int dibs__consul_txn_delete(json_t *txn, const struct key *key);
-int dibs__consul_txn_check_session(json_t *txn, const struct key *key,
+int dibs__consul_txn_check_index(struct txn *txn, const struct key *key, uint64_t index);
+int dibs__consul_txn_delete(struct txn *txn, const struct key *key);
+int dibs__consul_txn_check_session(struct txn *txn, const struct key *key,
                                    const char *session);
-int dibs__consul_txn_get(json_t *txn, const struct key *key);
-int dibs__consul_txn_set(json_t *txn, const struct key *key, uint64_t flags,
+int dibs__consul_txn_get(struct txn *txn, const struct key *key);
+int dibs__consul_txn_set(struct txn *txn, const struct key *key, uint64_t flags,
                          const void *value, size_t len);
 /* tree: all that begin with it, as the ops before have left them */
-int dibs__consul_txn_tree(json_t *txn, const struct key *key);
-int dibs__consul_txn_run(struct consul *consul, json_t *txn, unsigned flags,
+int dibs__consul_txn_tree(struct txn *txn, const struct key *key);
+int dibs__consul_txn_run(struct consul *consul, struct txn *txn, unsigned flags,
                          struct answer *answer, dibs_time deadline, dibs_error *err);
 int dibs__consul_txn_refused(const struct answer *answer, const char **said);
 const char *dibs__consul_txn_said(const struct answer *answer, int op);

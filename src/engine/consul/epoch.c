@@ -40,7 +40,7 @@ known_of(kit_tenure *tenure)
 
 /* A session that is over has no epoch, and takes nothing. */
 int
-dibs__consul_epoch_check(struct turn *turn, json_t *txn)
+dibs__consul_epoch_check(struct turn *turn, struct txn *txn)
 {
     struct key key;
     kit_tenure *tenure = first_tenure(turn);
@@ -53,18 +53,18 @@ dibs__consul_epoch_check(struct turn *turn, json_t *txn)
 /* ---- writing ---- */
 
 /* Written again with the same value, an entry would keep its ModifyIndex. */
-static json_t *
+static struct txn *
 write_txn(const struct turn *turn, kit_tenure *tenure, const struct key *key,
           uint64_t index)
 {
     char value[24];
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     (void)snprintf(value, sizeof value, "%016" PRIx64, turn->consul->host->random());
     if (!dibs__consul_txn_check_index(txn, key, index) &&
         !dibs__consul_txn_lock(txn, key, dibs__kit_tenure_id(tenure), FLAGS_CELL, value,
                                strlen(value)))
         return txn;
-    json_decref(txn);
+    dibs__consul_txn_free(txn);
     return NULL;
 }
 
@@ -76,7 +76,7 @@ write_epoch(struct turn *turn, kit_tenure *tenure, uint64_t expected, int *writt
     struct entry entry;
     struct answer answer;
     dibs__consul_epoch_key(&key, turn->consul, dibs__kit_tenure_id(tenure));
-    json_t *txn = write_txn(turn, tenure, &key, expected);
+    struct txn *txn = write_txn(turn, tenure, &key, expected);
     if (!txn)
         return turn->consul->host->fail(turn->err, DIBS_ENOMEM, "out of memory");
     int rc =

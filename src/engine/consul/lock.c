@@ -30,7 +30,7 @@ mark_key(struct key *out, const struct turn *turn)
 
 /* Only this claim has this session at this name, so whatever is there is its mark. */
 static int
-add_unmark(json_t *txn, const struct turn *turn)
+add_unmark(struct txn *txn, const struct turn *turn)
 {
     struct key key;
     if (!dibs__consul_has_flag(turn->stake, STAKE_MARKED) ||
@@ -40,12 +40,12 @@ add_unmark(json_t *txn, const struct turn *turn)
     return dibs__consul_txn_delete(txn, &key);
 }
 
-static json_t *
+static struct txn *
 mark_txn(struct turn *turn, const struct view *view, int *rc)
 {
     char note[KIT_NOTE_MAX];
     struct key key;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     size_t len = dibs__consul_note(note, turn, DIBS_EXCLUSIVE, 0);
     mark_key(&key, turn);
     *rc = dibs__consul_epoch_check(turn, txn);
@@ -66,7 +66,7 @@ mark(struct turn *turn, const struct view *view, uint64_t seen)
     if (turn->claim->flags & DIBS_CLAIM_NOQUEUE ||
         dibs__consul_has_flag(turn->stake, STAKE_MARKED))
         return dibs__consul_busy(turn, seen);
-    json_t *txn = mark_txn(turn, view, &rc);
+    struct txn *txn = mark_txn(turn, view, &rc);
     dibs__consul_set_flag(turn->stake, STAKE_MARKED);
     rc = dibs__consul_turn_run(turn, txn, rc, &answer);
     if (!rc) {
@@ -82,10 +82,10 @@ static int
 unmark(struct turn *turn)
 {
     struct answer answer;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc = add_unmark(txn, turn);
-    if (rc || !json_array_size(txn)) {
-        json_decref(txn);
+    if (rc || !dibs__consul_txn_count(txn)) {
+        dibs__consul_txn_free(txn);
         return rc;
     }
     rc = dibs__consul_txn_run(turn->consul, txn, 0, &answer, turn->deadline, turn->err);
@@ -189,7 +189,7 @@ dibs__consul_lock_round(struct turn *turn)
     if (turn->stake->delay.expected)
         turn->expected = turn->stake->delay.expected;
     turn->stake->delay.expected = 0;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     size_t len = dibs__consul_note(note, turn, DIBS_EXCLUSIVE, 0);
     int rc = dibs__consul_epoch_check(turn, txn);
     if (!rc)
@@ -241,10 +241,10 @@ dibs__consul_lock_end(struct turn *turn, int *was_held)
         return rc;
     if (!index)
         return unmark(turn);
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     if (dibs__consul_txn_check_index(txn, &turn->lock, index) ||
         dibs__consul_txn_delete_cas(txn, &turn->lock, index) || add_unmark(txn, turn)) {
-        json_decref(txn);
+        dibs__consul_txn_free(txn);
         return turn->consul->host->fail(turn->err, DIBS_ENOMEM, "out of memory");
     }
     rc = dibs__consul_txn_run(turn->consul, txn, 0, &answer, turn->deadline, turn->err);

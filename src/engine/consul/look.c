@@ -79,12 +79,11 @@ sight_add(struct sight *sight, const char *name, size_t name_len)
 }
 
 static int
-add_tree(json_t *txn, const struct consul *consul, const struct lock *lock)
+add_tree(struct txn *txn, const struct consul *consul, const struct lock *lock)
 {
     struct key all;
     dibs__consul_all_key(&all, consul, lock->name, lock->name_len);
-    json_t *op = json_pack("{s:{s:s,s:s}}", "KV", "Verb", "get-tree", "Key", all.text);
-    return json_array_append_new(txn, op) == 0 ? DIBS_OK : DIBS_ENOMEM;
+    return dibs__consul_txn_tree(txn, &all);
 }
 
 static int
@@ -110,13 +109,13 @@ decode_entries(struct sight *sight)
 static int
 sight_read(struct sight *sight)
 {
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc = txn ? DIBS_OK : DIBS_ENOMEM;
     sight_clear(sight);
     for (size_t i = 0; !rc && i < sight->lock_count; i++)
         rc = add_tree(txn, sight->consul, &sight->locks[i]);
     if (rc) {
-        json_decref(txn);
+        dibs__consul_txn_free(txn);
         return rc;
     }
     rc = dibs__consul_txn_run(sight->consul, txn, HTTP_REPEATABLE, &sight->answer,
@@ -339,13 +338,13 @@ dibs__consul_list(void *state, dibs_sink *sink, dibs_time deadline, dibs_error *
  * locks, and is left alone. Whoever held by such an entry finds it gone, `consul lock` at
  * once; whoever waits for it is woken. */
 struct breaking {
-    json_t *must; /* ops that end holds */
-    json_t *may;  /* what nobody needs after that, unless somebody does again */
+    struct txn *must; /* ops that end holds */
+    struct txn *may;  /* what nobody needs after that, unless somebody does again */
     size_t holds;
 };
 
 static int
-delete_entry(json_t *txn, const struct entry *entry)
+delete_entry(struct txn *txn, const struct entry *entry)
 {
     struct key key = { 0 };
     dibs__consul_key_add(&key, entry->key);
@@ -354,7 +353,7 @@ delete_entry(json_t *txn, const struct entry *entry)
 
 /* An entry that is not there any more would count as deleted, so it is checked as well. */
 static int
-delete_lock(json_t *txn, const struct entry *entry)
+delete_lock(struct txn *txn, const struct entry *entry)
 {
     struct key key = { 0 };
     dibs__consul_key_add(&key, entry->key);
@@ -421,22 +420,14 @@ break_view(struct breaking *breaking, const struct sight *sight, const struct vi
 
 /* Some ops, from *at on. DIBS_EBUSY: something has changed meanwhile. */
 static int
-run_some(const struct sight *sight, const json_t *ops, size_t *at)
+run_some(const struct sight *sight, struct txn *ops, size_t *at)
 {
     struct answer answer = { 0 };
-    size_t count = json_array_size(ops);
-    json_t *some = dibs__consul_txn();
-    int rc = some ? DIBS_OK : DIBS_ENOMEM;
-    for (; !rc && *at < count && json_array_size(some) < OPS_AT_ONCE; ++*at) {
-        if (json_array_append(some, json_array_get(ops, *at)) != 0)
-            rc = DIBS_ENOMEM;
-    }
-    if (rc) {
-        json_decref(some);
-        return rc;
-    }
-    rc = dibs__consul_txn_run(sight->consul, some, 0, &answer, sight->deadline,
-                              sight->err);
+    struct txn *some = dibs__consul_txn_part(ops, at, OPS_AT_ONCE);
+    if (!some)
+        return DIBS_ENOMEM;
+    int rc = dibs__consul_txn_run(sight->consul, some, 0, &answer, sight->deadline,
+                                  sight->err);
     if (!rc && answer.status != 200)
         rc = DIBS_EBUSY;
     dibs__consul_answer_free(&answer);
@@ -444,10 +435,10 @@ run_some(const struct sight *sight, const json_t *ops, size_t *at)
 }
 
 static int
-run_all(const struct sight *sight, const json_t *ops)
+run_all(const struct sight *sight, struct txn *ops)
 {
     int rc = DIBS_OK;
-    for (size_t at = 0; !rc && at < json_array_size(ops);)
+    for (size_t at = 0; !rc && at < dibs__consul_txn_count(ops);)
         rc = run_some(sight, ops, &at);
     return rc;
 }
@@ -473,8 +464,8 @@ try_break(struct sight *sight, size_t *broken)
     if (!rc && breaking.holds)
         (void)run_all(sight, breaking.may);
     dibs__consul_view_free(&view);
-    json_decref(breaking.must);
-    json_decref(breaking.may);
+    dibs__consul_txn_free(breaking.must);
+    dibs__consul_txn_free(breaking.may);
     return rc;
 }
 

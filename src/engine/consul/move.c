@@ -48,7 +48,7 @@ join_all(struct move *move)
 /* ---- what is to be done ---- */
 
 static int
-add_contender(json_t *txn, const struct move *move, uint32_t seat, uint64_t flags,
+add_contender(struct txn *txn, const struct move *move, uint32_t seat, uint64_t flags,
               int mode)
 {
     char note[KIT_NOTE_MAX];
@@ -60,7 +60,7 @@ add_contender(json_t *txn, const struct move *move, uint32_t seat, uint64_t flag
 }
 
 static int
-add_leaving(json_t *txn, const struct move *move, const struct entry *entry)
+add_leaving(struct txn *txn, const struct move *move, const struct entry *entry)
 {
     struct key key;
     dibs__consul_contender_key(&key, move->turn, entry->session);
@@ -68,7 +68,7 @@ add_leaving(json_t *txn, const struct move *move, const struct entry *entry)
 }
 
 static int
-add_lock(json_t *txn, const struct move *move, const struct view *view)
+add_lock(struct txn *txn, const struct move *move, const struct view *view)
 {
     char note[KIT_NOTE_MAX];
     const struct turn *turn = move->turn;
@@ -84,7 +84,7 @@ add_lock(json_t *txn, const struct move *move, const struct view *view)
 
 /* The lock's entry has to stay that of sharers meanwhile. */
 static int
-add_sharer(json_t *txn, const struct move *move, const struct view *view,
+add_sharer(struct txn *txn, const struct move *move, const struct view *view,
            const struct entry *entry)
 {
     int rc = dibs__consul_txn_check_index(txn, &move->turn->lock, view->index);
@@ -94,7 +94,7 @@ add_sharer(json_t *txn, const struct move *move, const struct view *view,
 }
 
 static int
-add_permits(json_t *txn, const struct move *move, const struct view *view)
+add_permits(struct txn *txn, const struct move *move, const struct view *view)
 {
     struct entry entry;
     size_t at = 0;
@@ -162,10 +162,10 @@ find(const struct turn *turn, const struct view *view, struct entry *entry)
                : entry;
 }
 
-static json_t *
+static struct txn *
 move_txn(const struct move *move, const struct view *view, const struct entry *entry)
 {
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc;
     if (view->kind == VIEW_PERMITS)
         rc = add_permits(txn, move, view);
@@ -175,7 +175,7 @@ move_txn(const struct move *move, const struct view *view, const struct entry *e
         rc = add_lock(txn, move, view);
     if (!rc)
         return txn;
-    json_decref(txn);
+    dibs__consul_txn_free(txn);
     return NULL;
 }
 
@@ -192,7 +192,7 @@ go(struct move *move, const struct view *view)
         done(move, entry->modify_index);
         return DIBS_OK;
     }
-    json_t *txn = move_txn(move, view, entry);
+    struct txn *txn = move_txn(move, view, entry);
     if (!txn)
         return DIBS_ENOMEM;
     dibs__consul_set_flag(turn->stake, STAKE_MOVING);

@@ -31,7 +31,7 @@ struct renewal {
     int *results;
     dibs_time deadline, began;
     dibs_error *err;
-    json_t *txn;
+    struct txn *txn;
     int op_count, item_count, bad;
     struct item items[OPS_MOST];
 };
@@ -205,7 +205,7 @@ run(struct renewal *renewal, struct answer *answer)
     if (!renewal->bad)
         return dibs__consul_txn_run(renewal->consul, renewal->txn, HTTP_REPEATABLE,
                                     answer, renewal->deadline, renewal->err);
-    json_decref(renewal->txn);
+    dibs__consul_txn_free(renewal->txn);
     return DIBS_ENOMEM;
 }
 

@@ -18,7 +18,7 @@
 /* ---- lists ---- */
 
 int
-dibs__consul_add_list(json_t *txn, const struct turn *turn, uint64_t index,
+dibs__consul_add_list(struct txn *txn, const struct turn *turn, uint64_t index,
                       uint32_t limit, json_t *holders)
 {
     json_t *list = json_pack("{s:I,s:O}", "Limit", (json_int_t)limit, "Holders", holders);
@@ -32,7 +32,7 @@ dibs__consul_add_list(json_t *txn, const struct turn *turn, uint64_t index,
 }
 
 static int
-add_contenders(json_t *txn, const struct turn *turn)
+add_contenders(struct txn *txn, const struct turn *turn)
 {
     char note[KIT_NOTE_MAX];
     struct key key;
@@ -107,7 +107,7 @@ static int
 take(struct turn *turn, const struct view *view, json_t *holders)
 {
     struct answer answer;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc = dibs__consul_epoch_check(turn, txn);
     if (!rc)
         rc = dibs__consul_add_list(txn, turn, view->index, turn->claim->limit, holders);
@@ -162,7 +162,8 @@ dibs__consul_permits_round(struct turn *turn)
 
 /* Takes our sessions out of the list, and our entries away; *count: how many there were. */
 static int
-add_removals(json_t *txn, const struct turn *turn, const struct view *view, int *count)
+add_removals(struct txn *txn, const struct turn *turn, const struct view *view,
+             int *count)
 {
     struct entry entry;
     struct key key;
@@ -179,7 +180,7 @@ add_removals(json_t *txn, const struct turn *turn, const struct view *view, int 
 
 /* Those who died without a word are not in the view any more; the last takes the list away. */
 static int
-add_rest(json_t *txn, const struct turn *turn, const struct view *view)
+add_rest(struct txn *txn, const struct turn *turn, const struct view *view)
 {
     if (json_object_size(view->holders) == 0)
         return dibs__consul_txn_delete_cas(txn, &turn->lock, view->index);
@@ -193,7 +194,7 @@ remove_us(struct turn *turn, const struct view *view, int *was_held)
     int count = 0;
     if (view->kind != VIEW_PERMITS)
         return DIBS_OK;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc = dibs__consul_txn_check_index(txn, &turn->lock, view->index);
     if (!rc)
         rc = add_removals(txn, turn, view, &count);
@@ -201,7 +202,7 @@ remove_us(struct turn *turn, const struct view *view, int *was_held)
     if (!rc && is_needed)
         rc = add_rest(txn, turn, view);
     if (rc || !is_needed) {
-        json_decref(txn);
+        dibs__consul_txn_free(txn);
         return rc;
     }
     rc = dibs__consul_txn_run(turn->consul, txn, 0, &answer, turn->deadline, turn->err);

@@ -56,15 +56,23 @@ write_name(char out[NAME_ROOM], const struct consul *consul)
                    session->app, session->pid, session->machine, session->id_hex);
 }
 
-static json_t *
+static http_text *
 describe(const struct consul *consul, int64_t ttl_ms, int64_t wanted_ms)
 {
     char name[NAME_ROOM], ttl[32], delay[32];
     write_name(name, consul);
     (void)snprintf(ttl, sizeof ttl, "%" PRId64 "ms", ttl_ms);
     (void)snprintf(delay, sizeof delay, "%" PRId64 "ms", delay_ms(consul, wanted_ms));
-    return json_pack("{s:s,s:s,s:s,s:s,s:[],s:[]}", "Name", name, "TTL", ttl, "LockDelay",
-                     delay, "Behavior", "delete", "Checks", "NodeChecks");
+    http_text *body = dibs__http_text_new();
+    dibs__http_text_add(body, "{\"Name\":");
+    dibs__http_text_string(body, name, strlen(name));
+    dibs__http_text_add(body, ",\"TTL\":\"");
+    dibs__http_text_add(body, ttl);
+    dibs__http_text_add(body, "\",\"LockDelay\":\"");
+    dibs__http_text_add(body, delay);
+    dibs__http_text_add(body,
+                        "\",\"Behavior\":\"delete\",\"Checks\":[],\"NodeChecks\":[]}");
+    return body;
 }
 
 /* "... must be between [10s=24h0m0s]" */
@@ -87,7 +95,7 @@ create(struct consul *consul, char id[KIT_ID_MAX], int64_t ttl_ms, int64_t wante
        dibs_time deadline, dibs_error *err)
 {
     struct answer answer;
-    json_t *body = describe(consul, ttl_ms, wanted_ms);
+    http_text *body = describe(consul, ttl_ms, wanted_ms);
     if (!body)
         return consul->host->fail(err, DIBS_ENOMEM, "out of memory");
     int rc = dibs__consul_ask(consul, "PUT", "/v1/session/create", body, ASK_TELLS_400,

@@ -20,7 +20,7 @@
 
 /* What is written twice in the same way would look as if it was written once. */
 static int
-add_passage(json_t *txn, const struct turn *turn)
+add_passage(struct txn *txn, const struct turn *turn)
 {
     char value[24];
     struct key gate;
@@ -30,7 +30,7 @@ add_passage(json_t *txn, const struct turn *turn)
 }
 
 static int
-add_sharer(json_t *txn, const struct turn *turn, const char *session, uint64_t token)
+add_sharer(struct txn *txn, const struct turn *turn, const char *session, uint64_t token)
 {
     char note[KIT_NOTE_MAX];
     struct key key;
@@ -56,7 +56,7 @@ static int
 take(struct turn *turn, const struct view *view)
 {
     struct answer answer;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc = dibs__consul_epoch_check(turn, txn);
     if (!rc && view->kind == VIEW_SHARERS)
         rc = dibs__consul_txn_check_index(txn, &turn->lock, view->index);
@@ -109,7 +109,7 @@ dibs__consul_share_round(struct turn *turn)
 /* ---- releasing ---- */
 
 static int
-add_tidying(json_t *txn, const struct turn *turn, const struct view *view)
+add_tidying(struct txn *txn, const struct turn *turn, const struct view *view)
 {
     int rc = dibs__consul_txn_check_index(txn, &turn->lock, view->index);
     if (!rc)
@@ -123,10 +123,10 @@ static void
 tidy_up(struct turn *turn, const struct view *view)
 {
     struct answer answer;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     if (view->kind != VIEW_SHARERS || dibs__consul_view_count(view) > 0 ||
         add_tidying(txn, turn, view)) {
-        json_decref(txn);
+        dibs__consul_txn_free(txn);
         return;
     }
     if (!dibs__consul_txn_run(turn->consul, txn, 0, &answer, turn->deadline, NULL))
@@ -146,17 +146,17 @@ see_rest(struct turn *turn, struct answer *answer)
     dibs__consul_view_free(&view);
 }
 
-static json_t *
+static struct txn *
 leave_txn(const struct turn *turn, const struct key *own, uint64_t index)
 {
     struct key all;
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     dibs__consul_all_key(&all, turn->consul, turn->claim->name, turn->claim->name_len);
     if (!dibs__consul_txn_check_index(txn, own, index) &&
         !dibs__consul_txn_delete_cas(txn, own, index) &&
         !dibs__consul_txn_tree(txn, &all))
         return txn;
-    json_decref(txn);
+    dibs__consul_txn_free(txn);
     return NULL;
 }
 
@@ -164,7 +164,7 @@ static int
 leave(struct turn *turn, const struct key *own, uint64_t index, int *was_held)
 {
     struct answer answer;
-    json_t *txn = leave_txn(turn, own, index);
+    struct txn *txn = leave_txn(turn, own, index);
     if (!txn)
         return turn->consul->host->fail(turn->err, DIBS_ENOMEM, "out of memory");
     int rc =
@@ -221,11 +221,11 @@ dibs__consul_share_end(struct turn *turn, int *was_held)
 
 /* The entry is unlocked and becomes that of sharers in one transaction, so nobody gets in
  * between. */
-static json_t *
+static struct txn *
 downgrade_txn(struct turn *turn)
 {
     const char *session = dibs__consul_session_of(turn, 0);
-    json_t *txn = dibs__consul_txn();
+    struct txn *txn = dibs__consul_txn();
     int rc =
         dibs__consul_txn_check_index(txn, &turn->lock, atomic_load(&turn->stake->index));
     if (!rc)
@@ -236,7 +236,7 @@ downgrade_txn(struct turn *turn)
         rc = add_sharer(txn, turn, session, turn->claim->token);
     if (!rc)
         return txn;
-    json_decref(txn);
+    dibs__consul_txn_free(txn);
     return NULL;
 }
 
@@ -291,7 +291,7 @@ downgrade(struct turn *turn)
     struct answer answer;
     if (!*dibs__consul_session_of(turn, 0))
         return turn->consul->host->fail(turn->err, DIBS_ELOST, "its session is over");
-    json_t *txn = downgrade_txn(turn);
+    struct txn *txn = downgrade_txn(turn);
     if (!txn)
         return turn->consul->host->fail(turn->err, DIBS_ENOMEM, "out of memory");
     /* a renewal at the same time must not take it for lost */

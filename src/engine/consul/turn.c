@@ -173,10 +173,10 @@ see_refusal(struct turn *turn, const struct answer *answer)
 }
 
 int
-dibs__consul_turn_run(struct turn *turn, json_t *txn, int rc, struct answer *answer)
+dibs__consul_turn_run(struct turn *turn, struct txn *txn, int rc, struct answer *answer)
 {
     if (rc) {
-        json_decref(txn);
+        dibs__consul_txn_free(txn);
         return turn->consul->host->fail(turn->err, rc, "%s",
                                         rc == DIBS_ENOMEM ? "out of memory"
                                                           : "its session is over");
@@ -414,7 +414,7 @@ dibs__consul_find_ours(const struct turn *turn, const struct view *view, size_t 
 }
 
 int
-dibs__consul_add_gate(json_t *txn, const struct turn *turn, uint64_t gate)
+dibs__consul_add_gate(struct txn *txn, const struct turn *turn, uint64_t gate)
 {
     struct key key;
     if (!gate)

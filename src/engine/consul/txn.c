@@ -20,144 +20,209 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/digits.h"
+#define OPS_FIRST 8
 
-json_t *
+/* ---- what is asked ---- */
+
+struct txn {
+    http_text **ops;
+    size_t count, room;
+};
+
+struct txn *
 dibs__consul_txn(void)
 {
-    return json_array();
+    return calloc(1, sizeof(struct txn));
 }
 
-/* Keys, names and encoded values are plain ASCII: nothing needs to be checked. */
-static int
-put(json_t *op, const char *name, json_t *value)
+void
+dibs__consul_txn_free(struct txn *txn)
 {
-    return json_object_set_new_nocheck(op, name, value);
+    for (size_t i = 0; txn && i < txn->count; i++)
+        dibs__http_text_free(txn->ops[i]);
+    if (txn)
+        free(txn->ops);
+    free(txn);
 }
 
-/* Takes the fields; each of them may have failed to be made. */
-static int
-add(json_t *txn, const char *verb, const struct key *key, json_t *op)
+size_t
+dibs__consul_txn_count(const struct txn *txn)
 {
-    json_t *kv = json_object();
-    int bad = put(op, "Verb", json_string_nocheck(verb));
-    bad |= put(op, "Key", json_stringn_nocheck(key->text, key->len));
-    bad |= put(kv, "KV", op);
-    if (bad) {
-        json_decref(kv);
+    return txn ? txn->count : 0;
+}
+
+/* Takes the op. */
+static int
+append(struct txn *txn, http_text *op)
+{
+    size_t room = txn && txn->room ? 2 * txn->room : OPS_FIRST;
+    if (op && txn && txn->count == txn->room) {
+        http_text **ops = realloc(txn->ops, room * sizeof *ops);
+        txn->ops = ops ? ops : txn->ops;
+        txn->room = ops ? room : txn->room;
+    }
+    if (!op || !txn || txn->count == txn->room) {
+        dibs__http_text_free(op);
         return DIBS_ENOMEM;
     }
-    return json_array_append_new(txn, kv) ? DIBS_ENOMEM : DIBS_OK;
+    txn->ops[txn->count++] = op;
+    return DIBS_OK;
 }
 
-/* Flags are put in quotes here, and taken out of them in ask.c: half of all numbers are too
- * large for the JSON library. */
-static json_t *
-content(uint64_t flags, const void *value, size_t len)
+struct txn *
+dibs__consul_txn_part(struct txn *txn, size_t *at, size_t most)
 {
-    char digits[DIGITS_MAX], few[4096];
-    size_t size = HTTP_BASE64_SIZE(len);
-    char *text = size <= sizeof few ? few : malloc(size);
-    json_t *op = text ? json_object() : NULL;
-    int bad = !op;
-    if (!bad) {
-        size = dibs__http_base64(text, value, len);
-        bad = put(op, "Flags", json_stringn_nocheck(digits, put_digits(digits, flags)));
-        bad |= put(op, "Value", json_stringn_nocheck(text, size));
+    struct txn *part = dibs__consul_txn();
+    int rc = part ? DIBS_OK : DIBS_ENOMEM;
+    for (size_t i = 0; !rc && i < most && *at < txn->count; i++) {
+        rc = append(part, txn->ops[*at]);
+        txn->ops[(*at)++] = NULL;
     }
-    if (text != few)
-        free(text);
-    if (!bad)
-        return op;
-    json_decref(op);
+    if (!rc)
+        return part;
+    dibs__consul_txn_free(part);
     return NULL;
 }
 
-static int
-add_held(json_t *txn, const char *verb, const struct key *key, const char *session,
-         json_t *op)
+static http_text *
+begin(const char *verb, const struct key *key)
 {
-    if (op && put(op, "Session", json_string_nocheck(session))) {
-        json_decref(op);
-        op = NULL;
-    }
-    return add(txn, verb, key, op);
-}
-
-int
-dibs__consul_txn_lock(json_t *txn, const struct key *key, const char *session,
-                      uint64_t flags, const void *value, size_t len)
-{
-    return add_held(txn, "lock", key, session, content(flags, value, len));
-}
-
-int
-dibs__consul_txn_unlock(json_t *txn, const struct key *key, const char *session,
-                        uint64_t flags, const void *value, size_t len)
-{
-    return add_held(txn, "unlock", key, session, content(flags, value, len));
-}
-
-static json_t *
-at_index(json_t *op, uint64_t index)
-{
-    if (op && put(op, "Index", json_integer((json_int_t)index))) {
-        json_decref(op);
-        return NULL;
-    }
+    http_text *op = dibs__http_text_new();
+    dibs__http_text_add(op, "{\"KV\":{\"Verb\":\"");
+    dibs__http_text_add(op, verb);
+    dibs__http_text_add(op, "\",\"Key\":");
+    dibs__http_text_string(op, key->text, key->len);
     return op;
 }
 
+static int
+end(struct txn *txn, http_text *op)
+{
+    dibs__http_text_add(op, "}}");
+    return append(txn, op);
+}
+
+static void
+add_content(http_text *op, uint64_t flags, const void *value, size_t len)
+{
+    dibs__http_text_add(op, ",\"Flags\":");
+    dibs__http_text_number(op, flags);
+    dibs__http_text_add(op, ",\"Value\":");
+    dibs__http_text_base64(op, value, len);
+}
+
+static void
+add_session(http_text *op, const char *session)
+{
+    dibs__http_text_add(op, ",\"Session\":");
+    dibs__http_text_string(op, session, strlen(session));
+}
+
+static void
+add_index(http_text *op, uint64_t index)
+{
+    dibs__http_text_add(op, ",\"Index\":");
+    dibs__http_text_number(op, index);
+}
+
 int
-dibs__consul_txn_cas(json_t *txn, const struct key *key, uint64_t index, uint64_t flags,
+dibs__consul_txn_lock(struct txn *txn, const struct key *key, const char *session,
+                      uint64_t flags, const void *value, size_t len)
+{
+    http_text *op = begin("lock", key);
+    add_content(op, flags, value, len);
+    add_session(op, session);
+    return end(txn, op);
+}
+
+int
+dibs__consul_txn_unlock(struct txn *txn, const struct key *key, const char *session,
+                        uint64_t flags, const void *value, size_t len)
+{
+    http_text *op = begin("unlock", key);
+    add_content(op, flags, value, len);
+    add_session(op, session);
+    return end(txn, op);
+}
+
+int
+dibs__consul_txn_cas(struct txn *txn, const struct key *key, uint64_t index,
+                     uint64_t flags, const void *value, size_t len)
+{
+    http_text *op = begin("cas", key);
+    add_content(op, flags, value, len);
+    add_index(op, index);
+    return end(txn, op);
+}
+
+int
+dibs__consul_txn_delete_cas(struct txn *txn, const struct key *key, uint64_t index)
+{
+    http_text *op = begin("delete-cas", key);
+    add_index(op, index);
+    return end(txn, op);
+}
+
+int
+dibs__consul_txn_delete(struct txn *txn, const struct key *key)
+{
+    return end(txn, begin("delete", key));
+}
+
+int
+dibs__consul_txn_check_index(struct txn *txn, const struct key *key, uint64_t index)
+{
+    http_text *op = begin(index ? "check-index" : "check-not-exists", key);
+    if (index)
+        add_index(op, index);
+    return end(txn, op);
+}
+
+int
+dibs__consul_txn_check_session(struct txn *txn, const struct key *key,
+                               const char *session)
+{
+    http_text *op = begin("check-session", key);
+    add_session(op, session);
+    return end(txn, op);
+}
+
+int
+dibs__consul_txn_get(struct txn *txn, const struct key *key)
+{
+    return end(txn, begin("get", key));
+}
+
+int
+dibs__consul_txn_set(struct txn *txn, const struct key *key, uint64_t flags,
                      const void *value, size_t len)
 {
-    return add(txn, "cas", key, at_index(content(flags, value, len), index));
+    http_text *op = begin("set", key);
+    add_content(op, flags, value, len);
+    return end(txn, op);
 }
 
 int
-dibs__consul_txn_delete_cas(json_t *txn, const struct key *key, uint64_t index)
+dibs__consul_txn_tree(struct txn *txn, const struct key *key)
 {
-    return add(txn, "delete-cas", key, at_index(json_object(), index));
+    return end(txn, begin("get-tree", key));
 }
 
-int
-dibs__consul_txn_delete(json_t *txn, const struct key *key)
+/* Takes it apart. */
+static http_text *
+write_txn(struct txn *txn)
 {
-    return add(txn, "delete", key, json_object());
-}
-
-int
-dibs__consul_txn_check_index(json_t *txn, const struct key *key, uint64_t index)
-{
-    if (!index)
-        return add(txn, "check-not-exists", key, json_object());
-    return add(txn, "check-index", key, at_index(json_object(), index));
-}
-
-int
-dibs__consul_txn_check_session(json_t *txn, const struct key *key, const char *session)
-{
-    return add_held(txn, "check-session", key, session, json_object());
-}
-
-int
-dibs__consul_txn_get(json_t *txn, const struct key *key)
-{
-    return add(txn, "get", key, json_object());
-}
-
-int
-dibs__consul_txn_set(json_t *txn, const struct key *key, uint64_t flags,
-                     const void *value, size_t len)
-{
-    return add(txn, "set", key, content(flags, value, len));
-}
-
-int
-dibs__consul_txn_tree(json_t *txn, const struct key *key)
-{
-    return add(txn, "get-tree", key, json_object());
+    http_text *text = dibs__http_text_new();
+    dibs__http_text_add(text, "[");
+    for (size_t i = 0; i < txn->count; i++) {
+        if (i)
+            dibs__http_text_add(text, ",");
+        dibs__http_text_move(text, txn->ops[i]);
+    }
+    dibs__http_text_add(text, "]");
+    txn->count = 0;
+    dibs__consul_txn_free(txn);
+    return text;
 }
 
 /* ---- what became of it ---- */
@@ -228,12 +293,13 @@ check_rights(struct consul *consul, const struct answer *answer, dibs_error *err
 }
 
 int
-dibs__consul_txn_run(struct consul *consul, json_t *txn, unsigned flags,
+dibs__consul_txn_run(struct consul *consul, struct txn *txn, unsigned flags,
                      struct answer *answer, dibs_time deadline, dibs_error *err)
 {
     /* one that changes nothing is answered as reads are: by a leader that is sure to be it */
     const char *path = flags & HTTP_REPEATABLE ? "/v1/txn?consistent" : "/v1/txn";
-    int rc = dibs__consul_ask(consul, "PUT", path, txn, flags, answer, deadline, err);
+    int rc = dibs__consul_ask(consul, "PUT", path, write_txn(txn), flags, answer,
+                              deadline, err);
     if (rc)
         return rc;
     if (answer->status == 409)

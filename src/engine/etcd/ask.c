@@ -260,20 +260,22 @@ ask_again(struct etcd *etcd, const char *path, const char *text, unsigned flags,
 }
 
 int
-dibs__etcd_ask(struct etcd *etcd, const char *path, json_t *body, unsigned flags,
+dibs__etcd_ask(struct etcd *etcd, const char *path, http_text *body, unsigned flags,
                struct answer *answer, dibs_time deadline, dibs_error *err)
 {
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    json_decref(body);
+    size_t len;
+    const char *text = dibs__http_text_get(body, &len);
+    int rc;
     answer->host = etcd->host;
     answer->json = NULL;
     answer->decoded = NULL;
     if (!text)
-        return etcd->host->fail(err, DIBS_ENOMEM, "out of memory");
-    int rc = flags & HTTP_REPEATABLE
-                 ? ask_again(etcd, path, text, flags, answer, deadline, err)
-                 : ask_signed_in(etcd, path, text, flags, answer, deadline, err);
-    free(text);
+        rc = etcd->host->fail(err, DIBS_ENOMEM, "out of memory");
+    else if (flags & HTTP_REPEATABLE)
+        rc = ask_again(etcd, path, text, flags, answer, deadline, err);
+    else
+        rc = ask_signed_in(etcd, path, text, flags, answer, deadline, err);
+    dibs__http_text_free(body);
     return rc;
 }
 

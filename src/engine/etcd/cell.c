@@ -39,7 +39,7 @@ dibs__etcd_cell_read(void *state, const dibs_cell_key *cell, dibs_cell *out,
     struct key key;
     dibs__etcd_cell_key(&key, etcd, cell);
     struct range one = { .key = &key };
-    int rc = dibs__etcd_ask(etcd, "/kv/range", dibs__etcd_bare(dibs__etcd_range(&one)),
+    int rc = dibs__etcd_ask(etcd, "/kv/range", dibs__etcd_range_alone(&one),
                             HTTP_REPEATABLE, &answer, deadline, err);
     if (!rc)
         rc = read_value(etcd, &answer, out, err);
@@ -58,10 +58,10 @@ dibs__etcd_cell_swap(void *state, const dibs_cell_key *cell, uint64_t version,
     struct key key;
     dibs__etcd_cell_key(&key, etcd, cell);
     /* the mod revision of a key that is not there is 0 */
-    json_t *is_at = dibs__etcd_compare(&key, COMPARE_MOD, (int64_t)version);
-    json_t *store = dibs__etcd_put(&key, value, len, 0);
-    json_t *swap =
-        dibs__etcd_txn(dibs__etcd_list(is_at, NULL), dibs__etcd_list(store, NULL), NULL);
+    http_text *is_at = dibs__etcd_compare(&key, COMPARE_MOD, (int64_t)version);
+    http_text *store = dibs__etcd_put(&key, value, len, 0);
+    http_text *swap = dibs__etcd_txn(dibs__etcd_list(is_at, NULL),
+                                     dibs__etcd_list(store, NULL), NO_OPS);
     int rc = dibs__etcd_ask(etcd, "/kv/txn", swap, 0, &answer, deadline, err);
     if (!rc && !dibs__etcd_succeeded(&answer))
         rc = DIBS_ECONFLICT;

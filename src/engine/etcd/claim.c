@@ -197,7 +197,8 @@ begin(struct turn *turn, struct etcd *etcd, dibs_claim *claim, dibs_time deadlin
 }
 
 int
-dibs__etcd_turn_ask(struct turn *turn, json_t *txn, unsigned flags, struct answer *answer)
+dibs__etcd_turn_ask(struct turn *turn, http_text *txn, unsigned flags,
+                    struct answer *answer)
 {
     int rc = dibs__etcd_ask(turn->etcd, "/kv/txn", txn, flags, answer, turn->deadline,
                             turn->err);
@@ -244,27 +245,27 @@ see_epoch(struct turn *turn, struct answer *answer, int op, int has_changed)
 
 /* ---- making the key ---- */
 
-static json_t *
+static http_text *
 get(const struct key *key)
 {
     return dibs__etcd_range(&(struct range){ .key = key });
 }
 
-static json_t *
+static http_text *
 make_txn(const struct turn *turn, const struct way *way, int64_t version)
 {
     struct key epoch;
     char value[VALUE_MAX];
     size_t len = dibs__etcd_own_value(value, turn->etcd, turn->claim, &turn->mine);
     epoch_key(&epoch, turn);
-    json_t *compares =
+    http_text *compares =
         dibs__etcd_list(dibs__etcd_compare(&turn->own, COMPARE_CREATE, 0),
                         dibs__etcd_compare(&epoch, COMPARE_VERSION, version), NULL);
     if (way->needs)
         compares = dibs__etcd_list_add(compares, way->needs(turn));
-    json_t *made =
+    http_text *made =
         dibs__etcd_list(dibs__etcd_put(&turn->own, value, len, turn->mine.lease), NULL);
-    json_t *not_made = dibs__etcd_list(get(&turn->own), get(&epoch), NULL);
+    http_text *not_made = dibs__etcd_list(get(&turn->own), get(&epoch), NULL);
     made = way->look(turn, made);
     if (way->needs)
         not_made = way->look(turn, not_made);
@@ -321,10 +322,10 @@ static int
 check(struct turn *turn, const struct way *way)
 {
     struct answer answer;
-    json_t *compares = dibs__etcd_list(
+    http_text *compares = dibs__etcd_list(
         dibs__etcd_compare(&turn->own, COMPARE_CREATE, turn->mine.create), NULL);
-    json_t *looks = way->look(turn, dibs__etcd_list(NULL));
-    int rc = dibs__etcd_turn_ask(turn, dibs__etcd_txn(compares, looks, NULL),
+    http_text *looks = way->look(turn, dibs__etcd_list(NULL));
+    int rc = dibs__etcd_turn_ask(turn, dibs__etcd_txn(compares, looks, NO_OPS),
                                  HTTP_REPEATABLE, &answer);
     if (!rc && dibs__etcd_succeeded(&answer)) {
         rc = way->judge(turn, &answer, 0);
@@ -340,24 +341,24 @@ check(struct turn *turn, const struct way *way)
 /* ---- ending ---- */
 
 /* The marker goes in any case, also if somebody else has deleted the key. */
-static json_t *
+static http_text *
 delete_txn(const struct turn *turn)
 {
     struct key marker;
-    json_t *is_it = dibs__etcd_compare(&turn->own, COMPARE_CREATE, turn->mine.create);
-    json_t *deletes = dibs__etcd_list(dibs__etcd_delete(&turn->own, NULL), NULL);
-    json_t *otherwise = NULL;
+    http_text *is_it = dibs__etcd_compare(&turn->own, COMPARE_CREATE, turn->mine.create);
+    http_text *deletes = dibs__etcd_list(dibs__etcd_delete(&turn->own), NULL);
+    http_text *otherwise = NO_OPS;
     if (turn->mine.flags & MINE_MARKED) {
         dibs__etcd_marker_key(&marker, turn->etcd, &turn->own);
-        deletes = dibs__etcd_list_add(deletes, dibs__etcd_delete(&marker, NULL));
-        otherwise = dibs__etcd_list(dibs__etcd_delete(&marker, NULL), NULL);
+        deletes = dibs__etcd_list_add(deletes, dibs__etcd_delete(&marker));
+        otherwise = dibs__etcd_list_add(otherwise, dibs__etcd_delete(&marker));
     }
     return dibs__etcd_txn(dibs__etcd_list(is_it, NULL), deletes, otherwise);
 }
 
 /* One that is done late, when others of ours have the same name, must do no harm either: so
  * it compares the epoch as well. */
-static json_t *
+static http_text *
 recall_txn(const struct turn *turn)
 {
     struct key epoch;
@@ -583,14 +584,10 @@ dibs__etcd_rewrite(struct etcd *etcd, const dibs_claim *claim, const struct mine
     struct key own;
     struct answer answer;
     dibs__etcd_own_key(&own, etcd, claim, mine);
-    json_t *put = dibs__etcd_put(&own, what->value, what->len, what->lease);
-    if (!what->value)
-        put = dibs__etcd_put_as_is(put, "ignore_value");
-    if (!what->lease)
-        put = dibs__etcd_put_as_is(put, "ignore_lease");
-    json_t *txn = dibs__etcd_txn(
+    http_text *put = dibs__etcd_put_again(&own, what->value, what->len, what->lease);
+    http_text *txn = dibs__etcd_txn(
         dibs__etcd_list(dibs__etcd_compare(&own, COMPARE_CREATE, mine->create), NULL),
-        dibs__etcd_list(put, NULL), NULL);
+        dibs__etcd_list(put, NULL), NO_OPS);
     int rc = dibs__etcd_ask(etcd, "/kv/txn", txn, 0, &answer, deadline, err);
     if (!rc && !dibs__etcd_succeeded(&answer))
         rc = etcd->host->fail(err, DIBS_ELOST, "its key is gone");

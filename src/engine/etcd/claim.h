@@ -76,8 +76,8 @@ struct way {
     /* needs: what must be so for the key to be made at all; NULL: nothing. look adds the
      * ranges that `judge` reads, behind the first `op` answers of a transaction that found
      * or made the key; refuse reads those of one that did not. */
-    json_t *(*needs)(const struct turn *turn);
-    json_t *(*look)(const struct turn *turn, json_t *list);
+    http_text *(*needs)(const struct turn *turn);
+    http_text *(*look)(const struct turn *turn, http_text *list);
     int (*judge)(struct turn *turn, struct answer *answer, int op);
     int (*refuse)(struct turn *turn, struct answer *answer, int op);
 };
@@ -93,7 +93,7 @@ int dibs__etcd_claim_end(void *state, dibs_claim *claim);
 
 /* ask is dibs__etcd_ask, and remembers the revision; what ended with its tenure is to be
  * made again: TURN_AGAIN. */
-int dibs__etcd_turn_ask(struct turn *turn, json_t *txn, unsigned flags,
+int dibs__etcd_turn_ask(struct turn *turn, http_text *txn, unsigned flags,
                         struct answer *answer);
 /* what judge says in the end */
 int dibs__etcd_granted(struct turn *turn);
@@ -155,8 +155,9 @@ int dibs__etcd_under(const struct turn *turn, const struct key *key, const char 
  * 0: there is none, -1: it cannot be read. */
 int dibs__etcd_before(struct turn *turn, struct answer *answer, int op, struct kv *out);
 /* nearest adds a range to a list of ops: what is in it before the own key, newest first. */
-json_t *dibs__etcd_nearest(const struct turn *turn, json_t *list, const struct key *from,
-                           const struct key *end, unsigned flags);
+http_text *dibs__etcd_nearest(const struct turn *turn, http_text *list,
+                              const struct key *from, const struct key *end,
+                              unsigned flags);
 /* shares: a key of an exclusive claim that was downgraded says so */
 int dibs__etcd_shares(const struct kv *kv);
 

@@ -17,8 +17,8 @@
 
 /* ---- exclusive ---- */
 
-static json_t *
-look(const struct turn *turn, json_t *list)
+static http_text *
+look(const struct turn *turn, http_text *list)
 {
     return dibs__etcd_nearest(turn, list, &turn->line, &turn->end, RANGE_KEYS_ONLY);
 }
@@ -36,7 +36,7 @@ judge(struct turn *turn, struct answer *answer, int op)
 }
 
 /* Who does not want to wait makes no key where there is one. */
-static json_t *
+static http_text *
 is_empty(const struct turn *turn)
 {
     return dibs__etcd_compare_none(&turn->line, &turn->end);
@@ -72,8 +72,8 @@ markers_of(const struct turn *turn, struct key *markers, struct key *end)
     dibs__etcd_range_end(end, markers);
 }
 
-static json_t *
-look_for_markers(const struct turn *turn, json_t *list)
+static http_text *
+look_for_markers(const struct turn *turn, http_text *list)
 {
     struct key markers, end;
     markers_of(turn, &markers, &end);
@@ -99,8 +99,8 @@ is_marked(const struct turn *turn, struct answer *answer, int op, const struct k
 }
 
 /* Two ranges: what comes before the readers in the order of keys, and what comes behind. */
-static json_t *
-look_for_writers(const struct turn *turn, json_t *list)
+static http_text *
+look_for_writers(const struct turn *turn, http_text *list)
 {
     struct key readers = turn->line, behind;
     dibs__etcd_key_add(&readers, "read/", 5);
@@ -197,11 +197,11 @@ put_marker(struct etcd *etcd, dibs_claim *claim, struct mine *mine, dibs_time de
     dibs__etcd_marker_key(&marker, etcd, &own);
     mine->flags |= MINE_MARKED;
     dibs__etcd_mine_store(claim, mine);
-    json_t *put =
+    http_text *put =
         dibs__etcd_put(&marker, create, (size_t)len, dibs__etcd_lease_of(tenure));
-    json_t *txn = dibs__etcd_txn(
+    http_text *txn = dibs__etcd_txn(
         dibs__etcd_list(dibs__etcd_compare(&own, COMPARE_CREATE, mine->create), NULL),
-        dibs__etcd_list(put, NULL), NULL);
+        dibs__etcd_list(put, NULL), NO_OPS);
     int rc = dibs__etcd_ask(etcd, "/kv/txn", txn, 0, &answer, deadline, err);
     if (!rc && !dibs__etcd_succeeded(&answer))
         rc = etcd->host->fail(err, DIBS_ELOST, "its key is gone");

@@ -110,11 +110,11 @@ greet(struct etcd *etcd, dibs_time deadline, dibs_error *err)
     struct key key;
     struct answer answer;
     dibs__etcd_epoch_key(&key, etcd, "");
-    json_t *body = dibs__etcd_bare(
-        dibs__etcd_range(&(struct range){ .key = &key, .flags = RANGE_COUNT_ONLY }));
+    http_text *body =
+        dibs__etcd_range_alone(&(struct range){ .key = &key, .flags = RANGE_COUNT_ONLY });
     int rc = dibs__etcd_access_open(etcd, deadline, err);
     if (rc)
-        json_decref(body);
+        dibs__http_text_free(body);
     else
         rc = dibs__etcd_ask(etcd, "/kv/range", body, HTTP_REPEATABLE, &answer, deadline,
                             err);

@@ -71,20 +71,20 @@ int dibs__etcd_key_is(const struct key *a, const struct key *b);
 int dibs__etcd_name_of(const struct etcd *etcd, const char *key, size_t len,
                        char name[DIBS_NAME_MAX], size_t *name_len, size_t *line_len);
 
-/* ---- what is asked: json.c; all return NULL when out of memory, and take what they are
- * given: the caller frees only what it sends in the end ---- */
+/* ---- what is asked: json.c; texts (http.h) that may lack something, and take those they
+ * are given: ask, which takes them in the end, says ENOMEM then ---- */
 
 enum compare_target { COMPARE_CREATE, COMPARE_MOD, COMPARE_VERSION };
-json_t *dibs__etcd_compare(const struct key *key, enum compare_target target,
-                           int64_t value);
-json_t *dibs__etcd_compare_value(const struct key *key, const void *value, size_t len);
+http_text *dibs__etcd_compare(const struct key *key, enum compare_target target,
+                              int64_t value);
 /* ... that there is no key in that range */
-json_t *dibs__etcd_compare_none(const struct key *key, const struct key *end);
-json_t *dibs__etcd_put(const struct key *key, const void *value, size_t len,
-                       int64_t lease);
-/* ... but what the field says ("ignore_value", "ignore_lease") stays as it is */
-json_t *dibs__etcd_put_as_is(json_t *put, const char *field);
-json_t *dibs__etcd_delete(const struct key *key, const struct key *range_end);
+http_text *dibs__etcd_compare_none(const struct key *key, const struct key *end);
+http_text *dibs__etcd_put(const struct key *key, const void *value, size_t len,
+                          int64_t lease);
+/* ... to a key that is there: a value that is NULL and a lease that is 0 stay as they are */
+http_text *dibs__etcd_put_again(const struct key *key, const void *value, size_t len,
+                                int64_t lease);
+http_text *dibs__etcd_delete(const struct key *key);
 
 enum range_flag {
     RANGE_NEWEST = 1u << 0, /* by create revision, from the newest; else the oldest */
@@ -99,17 +99,23 @@ struct range {
     int64_t revision;            /* as it was then; 0: now */
     unsigned flags;              /* enum range_flag */
 };
-json_t *dibs__etcd_range(const struct range *range);
-/* each of the three is an array, or NULL: empty */
-json_t *dibs__etcd_txn(json_t *compares, json_t *success, json_t *failure);
-/* an array of the ops; the last is NULL */
+http_text *dibs__etcd_range(const struct range *range);
+/* ... as a request of its own, for "/kv/range" */
+http_text *dibs__etcd_range_alone(const struct range *range);
+/* each of the three is a list, NO_OPS if nothing is in it */
+http_text *dibs__etcd_txn(http_text *compares, http_text *success, http_text *failure);
+/* ... as an op of another one */
+http_text *dibs__etcd_inner_txn(http_text *txn);
+/* a list of the ops; the last is NULL */
 #define dibs__etcd_list(...)                                                             \
-    dibs__etcd_list_of((json_t *const[]){ __VA_ARGS__ },                                 \
-                       sizeof((json_t *const[]){ __VA_ARGS__ }) / sizeof(json_t *) - 1)
-json_t *dibs__etcd_list_of(json_t *const *ops, size_t count);
-json_t *dibs__etcd_list_add(json_t *list, json_t *op);
-/* an op as a request of its own, for "/kv/range" and the like */
-json_t *dibs__etcd_bare(json_t *op);
+    dibs__etcd_list_of(                                                                  \
+        (http_text *const[]){ __VA_ARGS__ },                                             \
+        sizeof((http_text *const[]){ __VA_ARGS__ }) / sizeof(http_text *) - 1)
+http_text *dibs__etcd_list_of(http_text *const *ops, size_t count);
+http_text *dibs__etcd_list_add(http_text *list, http_text *op);
+#define NO_OPS dibs__etcd_list(NULL)
+/* for "/lease/..."; 0: no such field */
+http_text *dibs__etcd_lease_alone(int64_t lease, int64_t ttl_s);
 
 /* ---- what is answered ---- */
 
@@ -145,7 +151,7 @@ int64_t dibs__etcd_deleted(const struct answer *answer, int op);
  *   DIBS_OK; EUNAVAIL (nothing was changed: no server, no leader, too many requests);
  *   EUNKNOWN (it may have been); ELOST (there is no such lease); EDENIED; ENOMEM; ECORRUPT.
  * Flags are those of http.h. */
-int dibs__etcd_ask(struct etcd *etcd, const char *path, json_t *body, unsigned flags,
+int dibs__etcd_ask(struct etcd *etcd, const char *path, http_text *body, unsigned flags,
                    struct answer *answer, dibs_time deadline, dibs_error *err);
 
 /* open signs in, if there is a user. */

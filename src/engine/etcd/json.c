@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is asked and what is answered, as the JSON gateway has it: bytes are base64, 64-bit
- * numbers are decimal strings, and what has its default value is left out.
+ * numbers are decimal strings, and what has its default value is left out of answers.
  */
 #include "etcd.h"
 
@@ -12,203 +12,211 @@
 
 /* ---- parts of requests ---- */
 
-static json_t *
-bytes_json(const void *bytes, size_t len)
+static http_text *
+begin(const char *words)
 {
-    char small[1024];
-    size_t size = HTTP_BASE64_SIZE(len);
-    char *text = size <= sizeof small ? small : malloc(size);
-    if (!text)
-        return NULL;
-    size_t text_len = dibs__http_base64(text, bytes, len);
-    json_t *json = json_stringn_nocheck(text, text_len);
-    if (text != small)
-        free(text);
-    return json;
+    http_text *text = dibs__http_text_new();
+    dibs__http_text_add(text, words);
+    return text;
 }
 
-static json_t *
-number_json(int64_t number)
+static http_text *
+end(http_text *text, const char *words)
 {
-    char text[24];
-    int len = snprintf(text, sizeof text, "%" PRId64, number);
-    return json_stringn_nocheck(text, (size_t)len);
+    dibs__http_text_add(text, words);
+    return text;
 }
 
-/* set adds a field to an object, and takes both; NULL when out of memory. */
-static json_t *
-set(json_t *object, const char *name, json_t *value)
+/* a field that is not the first one */
+static void
+add_bytes(http_text *text, const char *name, const void *bytes, size_t len)
 {
-    if (object && value && json_object_set_new_nocheck(object, name, value) == 0)
-        return object;
-    if (!object)
-        json_decref(value);
-    json_decref(object);
-    return NULL;
+    dibs__http_text_add(text, ",\"");
+    dibs__http_text_add(text, name);
+    dibs__http_text_add(text, "\":");
+    dibs__http_text_base64(text, bytes, len);
 }
 
-static json_t *
-set_key(json_t *object, const char *name, const struct key *key)
+static void
+add_number(http_text *text, const char *name, int64_t number)
 {
-    return set(object, name, bytes_json(key->text, key->len));
+    dibs__http_text_add(text, ",\"");
+    dibs__http_text_add(text, name);
+    dibs__http_text_add(text, "\":\"");
+    dibs__http_text_number(text, (uint64_t)number);
+    dibs__http_text_add(text, "\"");
 }
 
-static json_t *
-set_text(json_t *object, const char *name, const char *text)
+/* the first field */
+static void
+add_key(http_text *text, const struct key *key)
 {
-    return set(object, name, json_string_nocheck(text));
+    dibs__http_text_add(text, "\"key\":");
+    dibs__http_text_base64(text, key->text, key->len);
 }
 
 /* ---- transactions ---- */
 
-static json_t *
+static http_text *
 begin_compare(const struct key *key, const char *target)
 {
-    json_t *json = set_key(json_object(), "key", key);
-    json = set_text(json, "target", target);
-    return set_text(json, "result", "EQUAL");
+    http_text *text = begin("{");
+    add_key(text, key);
+    dibs__http_text_add(text, ",\"result\":\"EQUAL\",\"target\":\"");
+    return end(text, target);
 }
 
-json_t *
+http_text *
 dibs__etcd_compare(const struct key *key, enum compare_target target, int64_t value)
 {
     static const struct {
         const char *target, *field;
     } names[] = {
-        [COMPARE_CREATE] = { "CREATE", "create_revision" },
-        [COMPARE_MOD] = { "MOD", "mod_revision" },
-        [COMPARE_VERSION] = { "VERSION", "version" },
+        [COMPARE_CREATE] = { "CREATE\"", "create_revision" },
+        [COMPARE_MOD] = { "MOD\"", "mod_revision" },
+        [COMPARE_VERSION] = { "VERSION\"", "version" },
     };
-    return set(begin_compare(key, names[target].target), names[target].field,
-               number_json(value));
+    http_text *text = begin_compare(key, names[target].target);
+    add_number(text, names[target].field, value);
+    return end(text, "}");
 }
 
-json_t *
-dibs__etcd_compare_none(const struct key *key, const struct key *end)
+http_text *
+dibs__etcd_compare_none(const struct key *key, const struct key *range_end)
 {
-    return set_key(dibs__etcd_compare(key, COMPARE_CREATE, 0), "range_end", end);
+    http_text *text = begin_compare(key, "CREATE\"");
+    add_number(text, "create_revision", 0);
+    add_bytes(text, "range_end", range_end->text, range_end->len);
+    return end(text, "}");
 }
 
-json_t *
-dibs__etcd_compare_value(const struct key *key, const void *value, size_t len)
-{
-    return set(begin_compare(key, "VALUE"), "value", bytes_json(value, len));
-}
-
-json_t *
+http_text *
 dibs__etcd_put(const struct key *key, const void *value, size_t len, int64_t lease)
 {
-    json_t *json = set_key(json_object(), "key", key);
-    if (value)
-        json = set(json, "value", bytes_json(value, len));
+    http_text *text = begin("{\"request_put\":{");
+    add_key(text, key);
+    add_bytes(text, "value", value, len);
     if (lease)
-        json = set(json, "lease", number_json(lease));
-    return set(json_object(), "request_put", json);
+        add_number(text, "lease", lease);
+    return end(text, "}}");
 }
 
-json_t *
-dibs__etcd_put_as_is(json_t *put, const char *field)
+http_text *
+dibs__etcd_put_again(const struct key *key, const void *value, size_t len, int64_t lease)
 {
-    json_t *request = json_object_get(put, "request_put");
-    if (request && json_object_set_new_nocheck(request, field, json_true()) == 0)
-        return put;
-    json_decref(put);
-    return NULL;
+    http_text *text = begin("{\"request_put\":{");
+    add_key(text, key);
+    if (value)
+        add_bytes(text, "value", value, len);
+    else
+        dibs__http_text_add(text, ",\"ignore_value\":true");
+    if (lease)
+        add_number(text, "lease", lease);
+    else
+        dibs__http_text_add(text, ",\"ignore_lease\":true");
+    return end(text, "}}");
 }
 
-json_t *
-dibs__etcd_delete(const struct key *key, const struct key *range_end)
+http_text *
+dibs__etcd_delete(const struct key *key)
 {
-    json_t *json = set_key(json_object(), "key", key);
-    if (range_end)
-        json = set_key(json, "range_end", range_end);
-    return set(json_object(), "request_delete_range", json);
+    http_text *text = begin("{\"request_delete_range\":{");
+    add_key(text, key);
+    return end(text, "}}");
 }
 
-json_t *
-dibs__etcd_range(const struct range *range)
+static void
+add_order(http_text *text, unsigned flags)
 {
-    json_t *json = set_key(json_object(), "key", range->key);
+    dibs__http_text_add(text, flags & RANGE_NEWEST ? ",\"sort_order\":\"DESCEND\""
+                                                   : ",\"sort_order\":\"ASCEND\"");
+    dibs__http_text_add(text, flags & RANGE_BY_KEY ? ",\"sort_target\":\"KEY\""
+                                                   : ",\"sort_target\":\"CREATE\"");
+}
+
+static http_text *
+add_range(http_text *text, const struct range *range)
+{
+    dibs__http_text_add(text, "{");
+    add_key(text, range->key);
     if (range->end) {
-        json = set_key(json, "range_end", range->end);
-        json = set_text(json, "sort_order",
-                        range->flags & RANGE_NEWEST ? "DESCEND" : "ASCEND");
-        json =
-            set_text(json, "sort_target", range->flags & RANGE_BY_KEY ? "KEY" : "CREATE");
+        add_bytes(text, "range_end", range->end->text, range->end->len);
+        add_order(text, range->flags);
     }
     if (range->limit)
-        json = set(json, "limit", number_json(range->limit));
+        add_number(text, "limit", range->limit);
     if (range->max_create)
-        json = set(json, "max_create_revision", number_json(range->max_create));
+        add_number(text, "max_create_revision", range->max_create);
     if (range->revision)
-        json = set(json, "revision", number_json(range->revision));
+        add_number(text, "revision", range->revision);
     if (range->flags & RANGE_KEYS_ONLY)
-        json = set(json, "keys_only", json_true());
+        dibs__http_text_add(text, ",\"keys_only\":true");
     if (range->flags & RANGE_COUNT_ONLY)
-        json = set(json, "count_only", json_true());
-    return set(json_object(), "request_range", json);
+        dibs__http_text_add(text, ",\"count_only\":true");
+    return end(text, "}");
 }
 
-/* a list that could not be made: an empty one would be another request */
-static int
-is_broken(const json_t *list)
+http_text *
+dibs__etcd_range(const struct range *range)
 {
-    return json_is_null(list);
+    return end(add_range(begin("{\"request_range\":"), range), "}");
 }
 
-json_t *
-dibs__etcd_txn(json_t *compares, json_t *success, json_t *failure)
+http_text *
+dibs__etcd_range_alone(const struct range *range)
 {
-    json_t *json = json_object();
-    if (is_broken(compares) || is_broken(success) || is_broken(failure)) {
-        json_decref(json);
-        json = NULL;
-    }
-    const struct {
-        const char *name;
-        json_t *list;
-    } parts[] = { { "compare", compares },
-                  { "success", success },
-                  { "failure", failure } };
-    for (int i = 0; i < 3; i++)
-        if (parts[i].list)
-            json = set(json, parts[i].name, parts[i].list);
-    return json;
+    return add_range(begin(""), range);
 }
 
-json_t *
-dibs__etcd_list_of(json_t *const *ops, size_t count)
+http_text *
+dibs__etcd_txn(http_text *compares, http_text *success, http_text *failure)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++) {
-        if (!list || !ops[i] || json_array_append(list, ops[i]) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-        json_decref(ops[i]);
-    }
-    return list ? list : json_null();
+    http_text *text = begin("{\"compare\":[");
+    dibs__http_text_move(text, compares);
+    dibs__http_text_add(text, "],\"success\":[");
+    dibs__http_text_move(text, success);
+    dibs__http_text_add(text, "],\"failure\":[");
+    dibs__http_text_move(text, failure);
+    return end(text, "]}");
 }
 
-json_t *
-dibs__etcd_list_add(json_t *list, json_t *op)
+http_text *
+dibs__etcd_inner_txn(http_text *txn)
 {
-    if (op && !is_broken(list) && json_array_append(list, op) == 0) {
-        json_decref(op);
-        return list;
-    }
-    json_decref(op);
-    json_decref(list);
-    return json_null();
+    http_text *text = begin("{\"request_txn\":");
+    dibs__http_text_move(text, txn);
+    return end(text, "}");
 }
 
-json_t *
-dibs__etcd_bare(json_t *op)
+http_text *
+dibs__etcd_list_of(http_text *const *ops, size_t count)
 {
-    void *field = json_object_iter(op);
-    json_t *request = field ? json_incref(json_object_iter_value(field)) : NULL;
-    json_decref(op);
-    return request;
+    http_text *list = dibs__http_text_new();
+    for (size_t i = 0; i < count; i++)
+        (void)dibs__etcd_list_add(list, ops[i]);
+    return list;
+}
+
+http_text *
+dibs__etcd_list_add(http_text *list, http_text *op)
+{
+    size_t len;
+    const char *so_far = dibs__http_text_get(list, &len);
+    if (so_far && len)
+        dibs__http_text_add(list, ",");
+    dibs__http_text_move(list, op);
+    return list;
+}
+
+http_text *
+dibs__etcd_lease_alone(int64_t lease, int64_t ttl_s)
+{
+    http_text *text = begin("{\"ID\":\"");
+    dibs__http_text_number(text, (uint64_t)lease);
+    dibs__http_text_add(text, "\"");
+    if (ttl_s)
+        add_number(text, "TTL", ttl_s);
+    return end(text, "}");
 }
 
 /* ---- answers ---- */

@@ -17,12 +17,10 @@
 /* a lease may change terms while it is being kept, but not for ever */
 #define TRIES 3
 
-static json_t *
+static http_text *
 lease_body(const char *id)
 {
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRId64, (int64_t)strtoull(id, NULL, 16));
-    return json_pack("{s:s}", "ID", text);
+    return dibs__etcd_lease_alone((int64_t)strtoull(id, NULL, 16), 0);
 }
 
 /* We name leases, so that one whose grant was not confirmed can be ended all the same. One
@@ -51,8 +49,7 @@ lease_begin(void *state, char id[KIT_ID_MAX], int64_t *ttl_ms, dibs_time deadlin
     struct etcd *etcd = state;
     struct answer answer;
     int64_t lease = new_id(etcd);
-    json_t *body = json_pack("{s:I, s:I}", "ID", (json_int_t)lease, "TTL",
-                             (json_int_t)((*ttl_ms + 999) / 1000));
+    http_text *body = dibs__etcd_lease_alone(lease, (*ttl_ms + 999) / 1000);
     int rc = dibs__etcd_ask(etcd, "/lease/grant", body, 0, &answer, deadline, err);
     if (rc == DIBS_EUNKNOWN)
         remember_stray(etcd, lease);
@@ -92,8 +89,8 @@ ask_quorum(struct etcd *etcd, const char *id, int64_t *term, dibs_time deadline,
     struct key epoch;
     struct answer answer;
     dibs__etcd_epoch_key(&epoch, etcd, id);
-    json_t *body = dibs__etcd_bare(
-        dibs__etcd_range(&(struct range){ .key = &epoch, .flags = RANGE_COUNT_ONLY }));
+    http_text *body = dibs__etcd_range_alone(
+        &(struct range){ .key = &epoch, .flags = RANGE_COUNT_ONLY });
     int rc =
         dibs__etcd_ask(etcd, "/kv/range", body, HTTP_REPEATABLE, &answer, deadline, err);
     if (!rc)

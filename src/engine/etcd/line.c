@@ -16,8 +16,8 @@ dibs__etcd_under(const struct turn *turn, const struct key *key, const char *fol
 }
 
 /* A key that was just made is the newest, and found as well. */
-json_t *
-dibs__etcd_nearest(const struct turn *turn, json_t *list, const struct key *from,
+http_text *
+dibs__etcd_nearest(const struct turn *turn, http_text *list, const struct key *from,
                    const struct key *end, unsigned flags)
 {
     int64_t create = turn->mine.create;

@@ -69,7 +69,7 @@ read_page(const struct look *look, struct key *from, const struct key *end,
                           .limit = KEYS_AT_ONCE,
                           .revision = *revision,
                           .flags = RANGE_BY_KEY };
-    json_t *body = dibs__etcd_bare(dibs__etcd_range(&page));
+    http_text *body = dibs__etcd_range_alone(&page);
     int rc = dibs__etcd_ask(look->etcd, "/kv/range", body, HTTP_REPEATABLE, &answer,
                             look->deadline, look->err);
     if (!rc) {
@@ -112,7 +112,7 @@ static int64_t
 ask_lease(const struct look *look, int64_t lease)
 {
     struct answer answer = { 0 };
-    json_t *body = json_pack("{s:I}", "ID", (json_int_t)lease);
+    http_text *body = dibs__etcd_lease_alone(lease, 0);
     int rc = dibs__etcd_ask(look->etcd, "/lease/timetolive", body, HTTP_REPEATABLE,
                             &answer, look->deadline, NULL);
     int64_t left = rc ? -1 : dibs__etcd_number(answer.json, "TTL");
@@ -484,24 +484,22 @@ dibs__etcd_list_locks(void *state, dibs_sink *sink, dibs_time deadline, dibs_err
 
 /* ---- breaking ---- */
 
-json_t *
+http_text *
 dibs__etcd_delete_made(const struct key *key, int64_t create)
 {
-    json_t *is_it = dibs__etcd_compare(key, COMPARE_CREATE, create);
+    http_text *is_it = dibs__etcd_compare(key, COMPARE_CREATE, create);
     return dibs__etcd_txn(dibs__etcd_list(is_it, NULL),
-                          dibs__etcd_list(dibs__etcd_delete(key, NULL), NULL), NULL);
+                          dibs__etcd_list(dibs__etcd_delete(key), NULL), NO_OPS);
 }
 
 /* A transaction inside the transaction: each key is compared for itself, and those that have
  * gone meanwhile keep nothing from being done to the others. */
-static int
-add_delete(json_t *ops, const struct line *line, const struct contender *holder)
+static http_text *
+delete_holder(const struct line *line, const struct contender *holder)
 {
     struct key key = line->key;
     dibs__etcd_key_add(&key, holder->bytes, holder->rest_len);
-    json_t *delete =
-        json_pack("{s:o}", "request_txn", dibs__etcd_delete_made(&key, holder->create));
-    return json_array_append_new(ops, delete) == 0 ? DIBS_OK : DIBS_ENOMEM;
+    return dibs__etcd_inner_txn(dibs__etcd_delete_made(&key, holder->create));
 }
 
 /* Holders from *next on, as many as go into one transaction. What has no lease is somebody's
@@ -511,21 +509,21 @@ delete_some(const struct look *look, const struct line *line, size_t *next,
             size_t *broken)
 {
     struct answer answer = { 0 };
-    json_t *ops = json_array();
-    int rc = ops ? DIBS_OK : DIBS_ENOMEM;
-    for (; !rc && *next < line->holders && json_array_size(ops) < DELETES_AT_ONCE;
-         ++*next) {
-        if (line->items[*next]->lease)
-            rc = add_delete(ops, line, line->items[*next]);
+    http_text *ops = NO_OPS;
+    size_t count = 0;
+    for (; *next < line->holders && count < DELETES_AT_ONCE; ++*next) {
+        if (!line->items[*next]->lease)
+            continue;
+        ops = dibs__etcd_list_add(ops, delete_holder(line, line->items[*next]));
+        count++;
     }
-    size_t count = json_array_size(ops);
-    json_t *all = rc || !count ? NULL : dibs__etcd_txn(NULL, json_incref(ops), NULL);
-    json_decref(ops);
-    if (rc || !count)
-        return rc;
+    if (!count) {
+        dibs__http_text_free(ops);
+        return DIBS_OK;
+    }
     /* once more does no harm: create revisions are not used again */
-    rc = dibs__etcd_ask(look->etcd, "/kv/txn", all, HTTP_REPEATABLE, &answer,
-                        look->deadline, look->err);
+    int rc = dibs__etcd_ask(look->etcd, "/kv/txn", dibs__etcd_txn(NO_OPS, ops, NO_OPS),
+                            HTTP_REPEATABLE, &answer, look->deadline, look->err);
     if (!rc)
         *broken += count;
     dibs__etcd_answer_free(&answer);

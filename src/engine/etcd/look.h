@@ -27,6 +27,6 @@ int dibs__etcd_each(const struct look *look, const struct key *prefix,
 int64_t dibs__etcd_lease_left(struct look *look, int64_t lease);
 
 /* A transaction that deletes a key if it was created then; not another one of that name. */
-json_t *dibs__etcd_delete_made(const struct key *key, int64_t create);
+http_text *dibs__etcd_delete_made(const struct key *key, int64_t create);
 
 #endif /* DIBS_ETCD_LOOK_H */

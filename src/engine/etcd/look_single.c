@@ -27,9 +27,8 @@ read_lock(const struct look *look, const char *name, size_t name_len,
     struct key key;
     dibs__etcd_single_key(&key, look->etcd, name, name_len);
     struct range one = { .key = &key };
-    int rc =
-        dibs__etcd_ask(look->etcd, "/kv/range", dibs__etcd_bare(dibs__etcd_range(&one)),
-                       HTTP_REPEATABLE, answer, look->deadline, look->err);
+    int rc = dibs__etcd_ask(look->etcd, "/kv/range", dibs__etcd_range_alone(&one),
+                            HTTP_REPEATABLE, answer, look->deadline, look->err);
     *is_held = !rc && dibs__etcd_kv(answer, -1, 0, out) == 0 && out->lease;
     return rc;
 }

@@ -21,9 +21,8 @@ static int
 ask(struct turn *turn, int64_t limit, struct answer *answer)
 {
     const struct range range = { .key = &turn->line, .end = &turn->end, .limit = limit };
-    int rc =
-        dibs__etcd_ask(turn->etcd, "/kv/range", dibs__etcd_bare(dibs__etcd_range(&range)),
-                       HTTP_REPEATABLE, answer, turn->deadline, turn->err);
+    int rc = dibs__etcd_ask(turn->etcd, "/kv/range", dibs__etcd_range_alone(&range),
+                            HTTP_REPEATABLE, answer, turn->deadline, turn->err);
     if (!rc)
         turn->revision = dibs__etcd_revision(answer);
     return rc;

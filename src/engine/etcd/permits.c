@@ -21,8 +21,8 @@ line_of(const struct turn *turn, struct key *line, struct key *end)
 
 /* The front of the line, with one more than can hold; who is before us; and contenders of
  * other kinds, which may not be there. */
-static json_t *
-look(const struct turn *turn, json_t *list)
+static http_text *
+look(const struct turn *turn, http_text *list)
 {
     struct key line, end;
     uint32_t limit = turn->claim->limit;

@@ -25,7 +25,7 @@ struct renewal {
     size_t owners[KEYS_AT_ONCE];
     int count;
     size_t bytes;
-    json_t *compares, *looks;
+    http_text *compares, *looks;
 };
 
 /* ---- checking keys ---- */
@@ -52,7 +52,7 @@ flush(struct renewal *renewal)
     struct answer answer;
     if (!renewal->count)
         return;
-    json_t *txn = dibs__etcd_txn(renewal->compares, NULL, renewal->looks);
+    http_text *txn = dibs__etcd_txn(renewal->compares, NO_OPS, renewal->looks);
     int rc = dibs__etcd_ask(renewal->etcd, "/kv/txn", txn, HTTP_REPEATABLE, &answer,
                             renewal->deadline, renewal->err);
     int all_there = !rc && dibs__etcd_succeeded(&answer);

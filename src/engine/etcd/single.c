@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static json_t *
-look(const struct turn *turn, json_t *list)
+static http_text *
+look(const struct turn *turn, http_text *list)
 {
     (void)turn;
     return list;

@@ -4,13 +4,18 @@
  *
  * A place is what the server watches for us: a key, or a range of them. A waiter is a claim
  * that waits, at a few places: its own key, and the one before it. The first at a
- * place asks for the server's watch, the others join; a place goes with its last waiter.
+ * place asks for the server's watch, the others join.
+ *
+ * The keys of a client have the same names again and again, and processes that take turns
+ * wait for the same ones before them. So a place stays for a moment when its last waiter has
+ * gone: to make and end watches is more than half of the messages of a hand-over.
  *
  * Watches begin "now", for etcd serves those that begin in the past only ten times a second.
  * What happened between a claim's look at the line and that "now" is not told; but the
  * server says which revision "now" is. So each place knows the newest revision of which it
  * has told, or may have missed, something. A waiter that has looked since then misses
- * nothing; any other one looks again.
+ * nothing; any other one looks again. That holds at a place that was watched before its
+ * waiter came as well: what the waiter's look does not show is told, or was told already.
  *
  * In this order: finding, coming and going, waiting, what the server says, open and close.
  */
@@ -26,6 +31,9 @@
 /* how long the server may take to confirm a watch, and when to look where there is none */
 #define CONFIRM (1000 * DIBS_MS)
 #define BLIND_MS 500
+/* how long a place stays when nobody waits there, and how many such there are at most */
+#define IDLE_TIME (1000 * DIBS_MS)
+#define IDLE_MAX 16
 
 struct link;
 
@@ -35,7 +43,8 @@ struct place {
     int is_made;                  /* the server has confirmed it */
     int has_ended;                /* the server has ended it: it is of no use */
     int64_t newest;               /* revision of what it told, or began with */
-    struct link *links;
+    struct link *links;           /* NULL: it is idle */
+    dibs_time idle_since;
     uint64_t hash;
     int sees_puts;
     size_t key_len, end_len; /* end_len 0: one key */
@@ -67,6 +76,8 @@ struct watches {
     pthread_mutex_t mutex;
     struct place *places[BUCKETS], *ids[BUCKETS];
     struct waiter *waiters[BUCKETS];
+    struct place *idle[IDLE_MAX]; /* the longest first */
+    size_t idle_count;
 };
 
 /* ---- finding; the mutex is held ---- */
@@ -137,6 +148,39 @@ drop_place(struct watches *all, struct place *place)
 }
 
 static void
+stop_idling(struct watches *all, const struct place *place)
+{
+    size_t i = 0;
+    while (i < all->idle_count && all->idle[i] != place)
+        i++;
+    if (i == all->idle_count)
+        return;
+    all->idle_count--;
+    memmove(all->idle + i, all->idle + i + 1, (all->idle_count - i) * sizeof *all->idle);
+}
+
+static void
+drop_idle(struct watches *all)
+{
+    struct place *place = all->idle[0];
+    stop_idling(all, place);
+    drop_place(all, place);
+}
+
+static void
+begin_idling(struct watches *all, struct place *place)
+{
+    if (place->has_ended) {
+        drop_place(all, place);
+        return;
+    }
+    if (all->idle_count == IDLE_MAX)
+        drop_idle(all);
+    place->idle_since = all->etcd->host->now();
+    all->idle[all->idle_count++] = place;
+}
+
+static void
 leave(struct watches *all, struct link *link)
 {
     struct place *place = link->place;
@@ -148,7 +192,7 @@ leave(struct watches *all, struct link *link)
     *at = link->neighbour;
     link->place = NULL;
     if (!place->links)
-        drop_place(all, place);
+        begin_idling(all, place);
 }
 
 static int
@@ -202,6 +246,8 @@ join(struct watches *all, struct waiter *waiter, struct link *link,
         place = make_place(all, spot, hash);
     if (spot && !place)
         return -1;
+    if (place)
+        stop_idling(all, place); /* or to leave the other one may drop it */
     leave(all, link);
     if (!place)
         return 0;
@@ -431,6 +477,10 @@ ended(void *context, int64_t id, int64_t compact_revision, const char *reason)
     if (place) {
         place->has_ended = 1;
         tell_all(all, place, INT64_MAX);
+        if (!place->links) {
+            stop_idling(all, place);
+            drop_place(all, place);
+        }
     }
     pthread_mutex_unlock(&all->mutex);
 }
@@ -441,10 +491,23 @@ lost(void *context)
 {
     struct watches *all = context;
     pthread_mutex_lock(&all->mutex);
+    while (all->idle_count)
+        drop_idle(all);
     for (int i = 0; i < BUCKETS; i++) {
         for (struct place *place = all->places[i]; place; place = place->next)
             place->is_made = 0;
     }
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static void
+tick(void *context)
+{
+    struct watches *all = context;
+    pthread_mutex_lock(&all->mutex);
+    dibs_time latest = all->etcd->host->now() - IDLE_TIME;
+    while (all->idle_count && all->idle[0]->idle_since < latest)
+        drop_idle(all);
     pthread_mutex_unlock(&all->mutex);
 }
 
@@ -475,7 +538,7 @@ int
 dibs__etcd_watches_open(struct etcd *etcd, dibs_error *err)
 {
     static const wire_events events = {
-        .made = made, .happened = happened, .ended = ended, .lost = lost
+        .made = made, .happened = happened, .ended = ended, .lost = lost, .tick = tick
     };
     struct watches *all = etcd->host->alloc(sizeof *all);
     int rc = all ? DIBS_OK : DIBS_ENOMEM;

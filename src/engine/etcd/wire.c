@@ -430,7 +430,17 @@ stream_ended(void *context, int status, uint64_t index)
     open_next(wire);
 }
 
-static const http_events stream_events = { .heard = stream_heard, .ended = stream_ended };
+static void
+stream_tick(void *context)
+{
+    etcd_wire *wire = context;
+    if (wire->events.tick)
+        wire->events.tick(wire->context);
+}
+
+static const http_events stream_events = { .heard = stream_heard,
+                                           .ended = stream_ended,
+                                           .tick = stream_tick };
 
 /* ---- the wire ---- */
 

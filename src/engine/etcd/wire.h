@@ -41,13 +41,15 @@ typedef struct wire_event {
  *   ended: the server ended it (compact_revision is not 0: what it stood at is compacted;
  *     else the reason says why, "permission denied" for one). It is dropped already.
  *   lost: the connection was, and so may have been any event. All watches are being made
- *     again, so `made` follows for each; who waits looks for himself after that. */
+ *     again, so `made` follows for each; who waits looks for himself after that.
+ *   tick: a second or two have passed, or less; may be NULL. */
 typedef struct wire_events {
     void (*made)(void *context, int64_t id, int64_t revision);
     void (*happened)(void *context, int64_t id, const wire_event *event);
     void (*ended)(void *context, int64_t id, int64_t compact_revision,
                   const char *reason);
     void (*lost)(void *context);
+    void (*tick)(void *context);
 } wire_events;
 
 /* DIBS_OK, ENOMEM. http, events and context outlive the wire. free: no call is under way;

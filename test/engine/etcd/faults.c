@@ -32,6 +32,7 @@ const members_engine engine = {
     .cut_off = etcd_cut_off,
     .count_keys = etcd_count_keys,
     .count_lives = etcd_count_leases,
+    .most_lives = 3,
     .show = etcd_show,
     .root = ROOT,
     .is_line = is_line,

@@ -16,5 +16,6 @@ etcd_faults(cluster LONG LAYOUTS concurrency
         other_cut_off)
 etcd_faults(watching LAYOUTS concurrency single CASES compacted missed again)
 etcd_faults(watching LAYOUTS concurrency CASES waiter_revoked waiter_deleted least_lease)
+etcd_faults(lingering LAYOUTS concurrency CASES found_again not_many gone_soon cut)
 etcd_faults(access LAYOUTS concurrency
   CASES version users token_forgotten token_expires users_changed tls tls_wrong_host tls_waits)
