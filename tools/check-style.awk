@@ -9,8 +9,9 @@ BEGIN {
     may["src/resp"] = " src/util dibs.h engine.h "
     may["src/http"] = " src/util dibs.h engine.h "
     may["src/kit"] = " src/util dibs.h engine.h "
+    may["src/sql"] = " src/util dibs.h engine.h "
     may["src/core"] = " src/util dibs.h engine.h "
-    may["src/engine"] = " src/util src/resp src/http src/kit dibs.h engine.h "
+    may["src/engine"] = " src/util src/resp src/http src/kit src/sql dibs.h engine.h "
     may["cli"] = " src/util dibs.h "
     may["examples"] = " dibs.h "
 

@@ -7,10 +7,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "engine/local/local.h"
+#include "util/remote.h"
 
 /* Not $XDG_RUNTIME_DIR: cron jobs have none, and it goes away at logout. */
 static void
@@ -23,17 +23,6 @@ default_folder(char *text, size_t size)
              (unsigned long)geteuid());
 }
 
-static const struct {
-    uint32_t magic;
-    const char *name;
-} remote_systems[] = {
-    { 0x6969, "NFS" },        { 0x517b, "SMB" },        { 0xff534d42, "CIFS" },
-    { 0xfe534d42, "SMB" },    { 0x65735546, "FUSE" },   { 0x01021997, "9p" },
-    { 0x5346414f, "AFS" },    { 0x00c36400, "Ceph" },   { 0x01161970, "GFS2" },
-    { 0x7461636f, "OCFS2" },  { 0x0bd00bd0, "Lustre" }, { 0x73757245, "Coda" },
-    { 0x786f4256, "vboxsf" },
-};
-
 static int
 check_system(int fd, const char *text, const dibs_host *host, dibs_error *err)
 {
@@ -41,13 +30,12 @@ check_system(int fd, const char *text, const dibs_host *host, dibs_error *err)
     if (fstatfs(fd, &fs) != 0)
         return host->fail(err, DIBS_EUNAVAIL, "cannot look at '%s': %s", text,
                           strerror(errno));
-    for (size_t i = 0; i < sizeof(remote_systems) / sizeof(remote_systems[0]); i++)
-        if ((uint32_t)fs.f_type == remote_systems[i].magic)
-            return host->fail(
-                err, DIBS_EUNSUPPORTED,
-                "'%s' is on %s, which may be shared between machines: choose "
-                "a folder on a local file system",
-                text, remote_systems[i].name);
+    const char *remote = remote_system(&fs);
+    if (remote)
+        return host->fail(err, DIBS_EUNSUPPORTED,
+                          "'%s' is on %s, which may be shared between machines: choose "
+                          "a folder on a local file system",
+                          text, remote);
     return DIBS_OK;
 }
 
