@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of the classic layouts: opening and closing. The slots are src/sql's. */
+#include "classic.h"
+
+#include <string.h>
+
+/* ---- open and close ---- */
+
+/* what a layout is made of */
+static const struct kind {
+    const struct classic_form *form;
+    const char *const *texts, *const *makes;
+} kinds[] = {
+    { &dibs__classic_unique, dibs__mysql_unique_texts, dibs__mysql_unique_makes },
+    { &dibs__classic_status, dibs__mysql_status_texts, dibs__mysql_status_makes },
+    { &dibs__classic_shedlock, dibs__mysql_shedlock_texts, dibs__mysql_shedlock_makes },
+    { &dibs__classic_spring, dibs__mysql_spring_texts, dibs__mysql_spring_makes },
+};
+
+static const struct kind *
+kind_of(const dibs_engine *table)
+{
+    const struct kind *kind = kinds;
+    while (strcmp(kind->form->layout, table->layout) != 0)
+        kind++;
+    return kind;
+}
+
+/* Tokens are drawn with INSERT .. RETURNING from a sequence: MySQL has neither. */
+static int
+check_server(const struct mysql *mysql, dibs_error *err)
+{
+    if (mysql->is_mariadb)
+        return DIBS_OK;
+    return mysql->sql.host->fail(
+        err, DIBS_EUNSUPPORTED,
+        "this layout takes MariaDB 10.5: MySQL has no "
+        "sequences; layout=lease and layout=get_lock work there");
+}
+
+static int
+classic_open(void *state, dibs_session *session, const dibs_url_parts *url,
+             dibs_time deadline, dibs_error *err)
+{
+    struct mysql *mysql = state;
+    struct classic *classic = NULL;
+    const struct kind *kind = kind_of(session->engine);
+    int rc = dibs__classic_new(&classic, kind->form, dibs__mysql_texts, kind->texts,
+                               kind->makes, session, url, err);
+    if (rc)
+        return rc;
+    mysql->drive.texts = classic->texts;
+    mysql->drive.makes = classic->makes;
+    rc = dibs__mysql_open(mysql, session, url, deadline, err);
+    if (rc) {
+        dibs__classic_free(classic);
+        return rc;
+    }
+    rc = check_server(mysql, err);
+    if (!rc)
+        rc = dibs__classic_begin(classic, &mysql->sql, deadline, err);
+    if (rc) {
+        dibs__mysql_close(mysql, 0);
+        dibs__classic_free(classic);
+    }
+    return rc;
+}
+
+static void
+classic_close(void *state, int forked)
+{
+    struct mysql *mysql = state;
+    struct classic *classic = mysql->sql.layout;
+    dibs__mysql_close(mysql, forked);
+    dibs__classic_free(classic);
+}
+
+/* ---- the tables ---- */
+
+static const char *const classic_params[] = { MYSQL_PARAMS, CLASSIC_PARAMS, NULL };
+static const char *const shedlock_params[] = { MYSQL_PARAMS, SHEDLOCK_PARAMS, NULL };
+static const char *const spring_params[] = { MYSQL_PARAMS, SPRING_PARAMS, NULL };
+
+/* what is the same for all of them */
+#define MYSQL_CLASSIC                                                                    \
+    .abi = DIBS_ENGINE_ABI, .name = "mysql", .schemes = dibs__mysql_schemes,             \
+    .caps = CLASSIC_CAPS, .state_size = sizeof(struct mysql), .open = classic_open,      \
+    .close = classic_close, CLASSIC_SLOTS
+
+const dibs_engine dibs__mysql_unique = {
+    MYSQL_CLASSIC,
+    .layout = "unique",
+    .params = classic_params,
+    .schema = dibs__mysql_unique_makes,
+};
+
+const dibs_engine dibs__mysql_status = {
+    MYSQL_CLASSIC,
+    .layout = "status",
+    .params = classic_params,
+    .schema = dibs__mysql_status_makes,
+};
+
+const dibs_engine dibs__mysql_shedlock = {
+    MYSQL_CLASSIC,
+    .layout = "shedlock",
+    .params = shedlock_params,
+    .schema = dibs__mysql_shedlock_makes,
+};
+
+const dibs_engine dibs__mysql_spring = {
+    MYSQL_CLASSIC,
+    .layout = "spring",
+    .params = spring_params,
+    .schema = dibs__mysql_spring_makes,
+};
