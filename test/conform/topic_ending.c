@@ -47,22 +47,31 @@ CASE(ending, idle_client_has_no_threads)
     CHECK_SAME(threads_settle(threads, slowly(1000)), threads);
 }
 
+static void
+come_and_go(int frees_later)
+{
+    dibs *client = open_client();
+    dibs_request request = brief_lease(NAME);
+    dibs_hold *hold = take(client, &request);
+    CHECK(dibs_lost_fd(hold, &oops) >= 0);
+    if (frees_later) {
+        dibs_close(client);
+        dibs_hold_free(hold);
+    } else {
+        give(hold);
+        dibs_close(client);
+    }
+}
+
 CASE(ending, nothing_piles_up)
 {
+    /* what a client library keeps of the first ones, to use it again, is no pile */
+    come_and_go(0);
+    come_and_go(1);
     give(take_name(stage.client, NAME));
     int fds = count_fds(), threads = count_threads();
     for (int i = 0; i < 50; i++) {
-        dibs *client = open_client();
-        dibs_request request = brief_lease(NAME);
-        dibs_hold *hold = take(client, &request);
-        CHECK(dibs_lost_fd(hold, &oops) >= 0);
-        if (i % 2 == 0) {
-            give(hold);
-            dibs_close(client);
-        } else {
-            dibs_close(client);
-            dibs_hold_free(hold);
-        }
+        come_and_go(i % 2);
     }
     CHECK_SAME(threads_settle(threads, slowly(2000)), threads);
     CHECK_SAME(count_fds(), fds);

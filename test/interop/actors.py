@@ -65,7 +65,8 @@ def count_with(new_lock):
 
 def serve_locks(world, new_lock, count=None):
     """Serves with locks: new_lock(actor, kind, name) has acquire(wait_ms), which says
-    whether it was had, release(), held(), and token, all as the protocol has them.
+    whether it was had, release(), held(), and token, all as the protocol has them, and is
+    told its lease_ms.
     world has open(url) and leader(name)."""
     holds = {}
     count = count or count_with(new_lock)
@@ -79,6 +80,7 @@ def serve_locks(world, new_lock, count=None):
         kind, name = args[:2]
         if verb == "lock":
             lock = new_lock(actor, kind, name)
+            lock.lease_ms = int(args[2])
             if not lock.acquire(int(args[3])):
                 return "busy"
             holds[actor, name] = lock

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dibs beside the lock libraries that share its layouts on Redis, ZooKeeper, etcd and
- * Consul, each as itself: real servers, the real library or command, its own language.
+ * Consul, each as itself: real servers, the real library or command, its own language. On
+ * PostgreSQL and MariaDB the others are sessions that say what those libraries say.
  *
  * A peer is a process that takes locks when it is told to. dibs is one (ours.c, this same
  * program), the incumbents are others (redisson/, python/, node/, go/, curator/, kazoo/,
- * and commands/, services/, gostore/, pyetcd3/). All speak the same protocol, so a check does
+ * and commands/, services/, gostore/, pyetcd3/, sql/). All speak the same protocol, so a check does
  * not know which is which and is run both ways round.
  *
  * A peer reads lines "ACTOR VERB ARGUMENTS" and answers each with "ACTOR ANSWER". Actors
@@ -24,7 +25,8 @@
  *
  * or "error TEXT". KIND is plain, getset, lock, fair, fenced, read or write; elsewhere mutex,
  * read, write, latch (a leadership), sem1 or sem2 (one permit of that many), and on etcd
- * single (one key), on Consul key (of any name) or share (what only dibs has). LEASE_MS 0 is
+ * single (one key), on Consul key (of any name) or share (what only dibs has); on databases it
+ * is the program's name. LEASE_MS 0 is
  * KEPT_MS, or the shortest that the incumbent can have, renewed for as long as it is held;
  * any other is never renewed, where there are leases. WAIT_MS 0 is one try; WAIT_FOREVER,
  * where `woken` is set, is what it says.
@@ -142,7 +144,7 @@ int64_t nodes_asked(const server *server);
 
 /* ---- checks ---- */
 
-enum store { REDIS, CLUSTER, ZOOKEEPER, ETCD, CONSUL };
+enum store { REDIS, CLUSTER, ZOOKEEPER, ETCD, CONSUL, POSTGRES, MARIADB };
 
 /* Who takes part: two processes of dibs and two of the incumbent. */
 struct stage {
@@ -205,6 +207,12 @@ void check_nothing_left(struct stage *stage);
 void check_downgraded_order(struct stage *stage);
 void check_refusals(struct stage *stage);
 void check_slow_death(struct stage *stage);
+
+/* These are for databases. tables makes those of the incumbents as they are documented. */
+void check_sql_tables(const struct stage *stage, int is_old);
+void check_sql_row(struct stage *stage, const char *kind);
+void check_sql_late(struct stage *stage, const char *kind);
+void check_sql_kept_row(struct stage *stage);
 
 /* done says that something has been checked. */
 void done(const char *format, ...) __attribute__((format(printf, 1, 2)));

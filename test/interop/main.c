@@ -5,7 +5,7 @@
  * (the same, all forms), cluster (redisson there), redlock (three servers); on one
  * ZooKeeper curator (locks), recipes (Curator's other recipes) or kazoo; on one etcd etcd
  * (locks and elections), rw or single; on one Consul lock, key, semaphore, or slow (what takes
- * `consul lock` long).
+ * `consul lock` long); on one database postgres or mariadb.
  * interop dibs: the peer that is dibs. See interop.h.
  */
 #include "interop.h"
@@ -44,6 +44,7 @@ struct setting {
     const char *scheme;
     const char *our_end, *their_end;
     void (*check)(struct stage *stage);
+    const char *user; /* NULL: none */
 };
 
 static void
@@ -249,25 +250,54 @@ check_semaphore(struct stage *stage)
     check_death(stage, "sem1");
 }
 
+static int
+is_incumbent(const struct stage *stage, const char *name)
+{
+    return strcmp(stage->theirs[0].program->name, name) == 0;
+}
+
+static void
+check_sql(struct stage *stage)
+{
+    const char *kind = stage->theirs[0].program->name;
+    int is_table = is_incumbent(stage, "shedlock") || is_incumbent(stage, "spring");
+    check_exclusion(stage, kind);
+    check_count(stage, kind, 20);
+    check_wake(stage, kind);
+    check_death(stage, kind);
+    if (is_table) {
+        check_sql_row(stage, kind);
+        check_sql_late(stage, kind);
+    }
+    if (is_incumbent(stage, "shedlock")) {
+        check_sql_kept_row(stage);
+    }
+}
+
 #define TICK "tick=100ms"
 
 static const struct setting settings[] = {
-    { "plain", REDIS, 1, "redis", "", "", check_plain },
-    { "getset", REDIS, 1, "redis", "", "", check_getset },
-    { "redisson", REDIS, 1, "redis", "", "", check_redisson },
-    { "cluster", CLUSTER, 0, "redis+cluster", "", "", check_cluster },
-    { "redlock", REDIS, 3, "redlock", "", "", check_redlock },
-    { "curator", ZOOKEEPER, 1, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_curator },
-    { "recipes", ZOOKEEPER, 1, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_recipes },
+    { "plain", REDIS, 1, "redis", "", "", check_plain, NULL },
+    { "getset", REDIS, 1, "redis", "", "", check_getset, NULL },
+    { "redisson", REDIS, 1, "redis", "", "", check_redisson, NULL },
+    { "cluster", CLUSTER, 0, "redis+cluster", "", "", check_cluster, NULL },
+    { "redlock", REDIS, 3, "redlock", "", "", check_redlock, NULL },
+    { "curator", ZOOKEEPER, 1, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_curator,
+      NULL },
+    { "recipes", ZOOKEEPER, 1, "zk", NODES_ROOT "?" TICK, NODES_ROOT, check_recipes,
+      NULL },
     { "kazoo", ZOOKEEPER, 1, "zk", NODES_ROOT "?naming=kazoo&" TICK, NODES_ROOT,
-      check_kazoo },
-    { "etcd", ETCD, 1, "etcd", "", "", check_etcd },
-    { "rw", ETCD, 1, "etcd", "", "", check_rw },
-    { "single", ETCD, 1, "etcd", "", "", check_single },
-    { "lock", CONSUL, 1, "consul", "", "", check_lock },
-    { "key", CONSUL, 1, "consul", "", "", check_key },
-    { "semaphore", CONSUL, 1, "consul", "", "", check_semaphore },
-    { "slow", CONSUL, 1, "consul", "", "", check_slow_death },
+      check_kazoo, NULL },
+    { "etcd", ETCD, 1, "etcd", "", "", check_etcd, NULL },
+    { "rw", ETCD, 1, "etcd", "", "", check_rw, NULL },
+    { "single", ETCD, 1, "etcd", "", "", check_single, NULL },
+    { "lock", CONSUL, 1, "consul", "", "", check_lock, NULL },
+    { "key", CONSUL, 1, "consul", "", "", check_key, NULL },
+    { "semaphore", CONSUL, 1, "consul", "", "", check_semaphore, NULL },
+    { "slow", CONSUL, 1, "consul", "", "", check_slow_death, NULL },
+    { "postgres", POSTGRES, 1, "postgres", "/postgres", "/postgres", check_sql,
+      "postgres" },
+    { "mariadb", MARIADB, 1, "mysql", "/mysql", "/mysql", check_sql, "root" },
 };
 
 static const struct setting *
@@ -284,11 +314,17 @@ setting_find(const char *name)
 /* at etcd a third and a second more than the lease, in whole seconds, and it looks every half
  * second; at Consul twice as much, then the lock-delay, and Go's clients look every 5 s during
  * that */
-static const int64_t outlasts[] = { [ZOOKEEPER] = 1000, [ETCD] = 3000, [CONSUL] = 14000 };
+static const int64_t outlasts[] = {
+    [ZOOKEEPER] = 1000, [ETCD] = 3000, [CONSUL] = 14000, [MARIADB] = 1000
+};
 
 /* it writes down what it is asked */
 static const server_options talkative = { .more = (const char *const[]){
                                               "-log-level=debug", NULL } };
+
+/* in another time zone than UTC, which is to make no difference */
+static const server_options far_away = { .more = (const char *const[]){
+                                             "--default-time-zone=+05:30", NULL } };
 
 static void
 start_servers(struct stage *stage, const struct setting *setting)
@@ -313,6 +349,12 @@ start_servers(struct stage *stage, const struct setting *setting)
     case CONSUL:
         consul_start(first, &talkative);
         break;
+    case POSTGRES:
+        postgres_start(first, NULL);
+        break;
+    case MARIADB:
+        mariadb_start(first, &far_away);
+        break;
     }
 }
 
@@ -322,7 +364,11 @@ prepare(struct stage *stage, const struct program *incumbent,
 {
     char hosts[200], ours[256], theirs[256];
     start_servers(stage, setting);
-    set_hosts(hosts, sizeof(hosts), &stage->servers);
+    int len = setting->user ? snprintf(hosts, sizeof(hosts), "%s@", setting->user) : 0;
+    set_hosts(hosts + len, sizeof(hosts) - (size_t)len, &stage->servers);
+    if (setting->check == check_sql) {
+        check_sql_tables(stage, strcmp(incumbent->name, "oldspring") == 0);
+    }
     snprintf(ours, sizeof(ours), "%s://%s%s", setting->scheme, hosts, setting->our_end);
     snprintf(theirs, sizeof(theirs), "%s://%s%s", setting->scheme, hosts,
              setting->their_end);
@@ -342,6 +388,10 @@ server_missing(const struct setting *setting)
         return etcd_present() ? NULL : "there is no etcd or no etcdctl";
     case CONSUL:
         return consul_present() ? NULL : "there is no consul";
+    case POSTGRES:
+        return postgres_present() ? NULL : "there is no PostgreSQL";
+    case MARIADB:
+        return mariadb_present() ? NULL : "there is no MariaDB";
     default:
         return server_present("redis-server") ? NULL : "there is no redis-server";
     }

@@ -61,6 +61,15 @@ static const struct kind consul_kinds[KINDS_MAX] = {
     { "key", "?form=key", DIBS_EXCLUSIVE, 0, 0 },
 };
 
+static const struct kind sql_kinds[KINDS_MAX] = {
+    { "shedlock", "?layout=shedlock", DIBS_EXCLUSIVE, 0, 0 },
+    { "spring", "?layout=spring", DIBS_EXCLUSIVE, 0, 0 },
+    { "oldspring", "?layout=spring&ttl=3s", DIBS_EXCLUSIVE, 0, 0 },
+    { "rails", "?layout=advisory&map=rails", DIBS_EXCLUSIVE, 0, 0 },
+    { "dotnet", "?layout=advisory&map=dotnet", DIBS_EXCLUSIVE, 0, 0 },
+    { "get_lock", "?layout=get_lock&map=raw", DIBS_EXCLUSIVE, 0, 0 },
+};
+
 struct held_name {
     char name[NAME_SIZE];
     dibs_hold *hold; /* NULL: a free place */
@@ -260,6 +269,8 @@ kinds_of(const char *url)
         return zookeeper_kinds;
     } else if (strncmp(url, "etcd:", 5) == 0) {
         return etcd_kinds;
+    } else if (strncmp(url, "postgres:", 9) == 0 || strncmp(url, "mysql:", 6) == 0) {
+        return sql_kinds;
     }
     return strncmp(url, "consul:", 7) == 0 ? consul_kinds : redis_kinds;
 }

@@ -29,6 +29,13 @@ static const struct program incumbents[] = {
     { "pyetcd3", "python-etcd3", 1, 1, 1, 0, 0 },
     { "consul", "consul lock", 1, 1, 1, 0, 0 },
     { "consulgo", "Consul's Go client", 1, 1, 1, 0, 0 },
+    { "shedlock", "ShedLock's SQL", 0, 0, 1, 0, 0 },
+    { "spring", "Spring's SQL", 0, 0, 1, 0, 0 },
+    /* its locks last longer than the test of that */
+    { "oldspring", "Spring's older SQL", 1, 0, 1, 0, 0 },
+    { "rails", "with_advisory_lock's SQL", 1, 0, 1, 0, 0 },
+    { "dotnet", "DistributedLock's SQL", 1, 0, 1, 0, 0 },
+    { "get_lock", "GET_LOCK", 1, 0, 1, 0, 0 },
 };
 
 const struct program *
@@ -66,11 +73,26 @@ place(char out[PATH_SIZE], const struct program *program, const char *file)
              file);
 }
 
+/* sessions of psql and mariadb */
+static int
+is_sql(const struct program *program)
+{
+    static const char *const names[] = { "shedlock", "spring", "oldspring",
+                                         "rails",    "dotnet", "get_lock" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (is(program, names[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* these come with the servers */
 static int
 is_at_hand(const struct program *program)
 {
-    return is(program, "etcdctl") || is(program, "consul") || is(program, "etcdservices");
+    return is(program, "etcdctl") || is(program, "consul") ||
+           is(program, "etcdservices") || is_sql(program);
 }
 
 const char *
@@ -173,6 +195,8 @@ program_run(const struct program *program)
         run_actors(program, INTEROP_SOURCE "/commands/peer.py");
     } else if (is(program, "etcdservices")) {
         run_actors(program, INTEROP_SOURCE "/services/peer.py");
+    } else if (is_sql(program)) {
+        run_actors(program, INTEROP_SOURCE "/sql/peer.py");
     } else if (is(program, "pyetcd3")) {
         run_actors(program, INTEROP_SOURCE "/pyetcd3/peer.py");
     } else if (strcmp(folder_of(program), "gostore") == 0 || is(program, "go")) {

@@ -93,8 +93,11 @@ prepare(server *out, const server_options *options)
 
 /* ---- asking ---- */
 
+typedef char *ask_how(const server *, const struct http_request *, int *status);
+
 static char *
-ask(const server *to, const char *method, const char *path, const char *body, int *status)
+ask_by(ask_how *how, const server *to, const char *method, const char *path,
+       const char *body, int *status)
 {
     char full[KEY_MAX + 64];
     struct http_request request = {
@@ -102,7 +105,20 @@ ask(const server *to, const char *method, const char *path, const char *body, in
     };
     request.header = to->options.acl != NULL ? "X-Consul-Token: " MASTER : NULL;
     CHECK(snprintf(full, sizeof(full), "/v1/%s", path) < (int)sizeof(full));
-    return http_ask(to, &request, status);
+    return how(to, &request, status);
+}
+
+static char *
+ask(const server *to, const char *method, const char *path, const char *body, int *status)
+{
+    return ask_by(http_insist, to, method, path, body, status);
+}
+
+/* what it says now, also if that is that it cannot */
+static char *
+ask_once(const server *to, const char *path, int *status)
+{
+    return ask_by(http_ask, to, "GET", path, NULL, status);
 }
 
 char *
@@ -152,7 +168,7 @@ await_master(const server *to)
     int status = 0;
     while (status != 200) {
         CHECK(now_ms() < until);
-        free(ask(to, "GET", "acl/tokens", NULL, &status));
+        free(ask_once(to, "acl/tokens", &status));
         sleep_ms(10);
     }
 }
@@ -239,7 +255,7 @@ consul_is_ready(const server *of)
     if (!http_says(of, "/v1/status/leader", ":")) {
         return 0;
     }
-    free(ask(of, "GET", "kv/none?consistent", NULL, &status));
+    free(ask_once(of, "kv/none?consistent", &status));
     return status == 404 || status == 200;
 }
 
@@ -247,7 +263,7 @@ static int
 leads(const server *of)
 {
     int status = 0;
-    char *answer = ask(of, "GET", "agent/self", NULL, &status);
+    char *answer = ask_once(of, "agent/self", &status);
     int is_leader =
         status == 200 && answer != NULL && strstr(answer, "\"leader\":\"true\"") != NULL;
     free(answer);

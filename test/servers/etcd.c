@@ -128,7 +128,7 @@ post(const server *to, const char *path, const char *header, const char *body,
                                     .header = header,
                                     .body = body,
                                     .limit_ms = slowly(ASK_LIMIT_MS) };
-    return http_ask(to, &request, status);
+    return http_insist(to, &request, status);
 }
 
 /* the header with which we are root, or NULL where there are no users */
@@ -136,11 +136,13 @@ static char *
 sign_in(const server *to)
 {
     char *header = NULL;
+    int status = 0;
     if (to->options.acl == NULL) {
         return NULL;
     }
-    char *answer = post(to, "/v3/auth/authenticate", NULL,
-                        "{\"name\":\"root\",\"password\":\"" ROOT_PASSWORD "\"}", NULL);
+    char *answer =
+        post(to, "/v3/auth/authenticate", NULL,
+             "{\"name\":\"root\",\"password\":\"" ROOT_PASSWORD "\"}", &status);
     char *token = copy_text(answer, "token");
     CHECK(token != NULL && asprintf(&header, "Authorization: %s", token) > 0);
     free(token);
@@ -301,9 +303,10 @@ etcd_is_ready(const server *of)
 static int
 leads(const server *of)
 {
-    struct http_request request = {
-        .method = "POST", .path = "/v3/maintenance/status", .body = "{}", .limit_ms = 500
-    };
+    struct http_request request = { .method = "POST",
+                                    .path = "/v3/maintenance/status",
+                                    .body = "{}",
+                                    .limit_ms = slowly(500) };
     char *answer = etcd_is_ready(of) ? http_ask(of, &request, NULL) : NULL;
     char *self = copy_text(answer, "member_id"), *leader = copy_text(answer, "leader");
     int is_leader = self != NULL && leader != NULL && strcmp(self, leader) == 0;

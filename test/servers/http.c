@@ -12,6 +12,8 @@
 
 /* one that is just starting may accept a connection and never answer on it */
 #define READY_LIMIT_MS 500
+#define AGAIN_AFTER_MS 50
+#define CANNOT 500 /* this status, and all above, are the server's trouble */
 
 static int
 connect_to(int port, int64_t limit_ms)
@@ -101,12 +103,25 @@ http_ask(const server *to, const struct http_request *request, int *status)
     return take_body(answer, status);
 }
 
+char *
+http_insist(const server *to, const struct http_request *request, int *status)
+{
+    int64_t until = now_ms() + request->limit_ms;
+    char *answer = http_ask(to, request, status);
+    while (answer != NULL && *status >= CANNOT && now_ms() < until) {
+        free(answer);
+        sleep_ms(AGAIN_AFTER_MS);
+        answer = http_ask(to, request, status);
+    }
+    return answer;
+}
+
 int
 http_says(const server *to, const char *path, const char *part)
 {
     struct http_request request = { .method = "GET",
                                     .path = path,
-                                    .limit_ms = READY_LIMIT_MS };
+                                    .limit_ms = slowly(READY_LIMIT_MS) };
     int status = 0;
     char *text = http_ask(to, &request, &status);
     int found = text != NULL && status == 200 && strstr(text, part) != NULL;

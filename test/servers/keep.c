@@ -6,8 +6,9 @@
  *   servers_keep stop FILE          returns when it is gone
  *
  * KIND is sentinel, cluster, zookeeper (one server), ensemble (three of these), etcd,
- * etcd_cluster, consul or consul_cluster. Of the last four, to stop them fails if the tests
- * have left anything there but cells: leases, sessions or keys.
+ * etcd_cluster, consul, consul_cluster, postgres, pgbouncer (a PostgreSQL, and it) or
+ * mariadb. Of etcd and Consul, to stop them fails if the tests have left anything there but
+ * cells: leases, sessions or keys.
  *
  * Between the two a process in the background has the set. It ends, and the set with it,
  * at the latest with the program that started us (ctest, however that ends) or after half
@@ -28,7 +29,7 @@
 #include "parts.h"
 
 #define LIFE_MS (30 * 60 * 1000)
-#define START_LIMIT_MS 30000
+#define START_LIMIT_MS 60000
 #define STOP_LIMIT_MS 10000
 /* What those had who were killed goes with their leases: some had the usual one, of which
  * a server may keep a session for three times as long. */
@@ -101,6 +102,28 @@ begin_consul_cluster(void)
     consul_start_cluster(&set, NULL, NULL);
 }
 
+static void
+begin_postgres(void)
+{
+    set.count = 1;
+    postgres_start(&set.servers[0], NULL);
+}
+
+static void
+begin_pgbouncer(void)
+{
+    begin_postgres();
+    set.count = 2;
+    pgbouncer_start(&set.servers[1], &set.servers[0], NULL);
+}
+
+static void
+begin_mariadb(void)
+{
+    set.count = 1;
+    mariadb_start(&set.servers[0], NULL);
+}
+
 static const struct kind {
     const char *name, *program;
     int (*is_present)(void);
@@ -114,6 +137,9 @@ static const struct kind {
     { "etcd_cluster", "etcd", etcd_present, begin_etcd_cluster },
     { "consul", "consul", consul_present, begin_consul },
     { "consul_cluster", "consul", consul_present, begin_consul_cluster },
+    { "postgres", "postgres", postgres_present, begin_postgres },
+    { "pgbouncer", "pgbouncer", pgbouncer_present, begin_pgbouncer },
+    { "mariadb", "mariadb", mariadb_present, begin_mariadb },
 };
 
 static const struct kind *

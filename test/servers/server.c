@@ -11,7 +11,7 @@
 
 #include "parts.h"
 
-#define READY_LIMIT_MS 10000
+#define READY_LIMIT_MS 30000
 
 int
 server_present(const char *program)
@@ -139,6 +139,9 @@ static const struct kind {
     [KIND_ZOOKEEPER] = { "java", 2, zookeeper_words, zookeeper_is_ready },
     [KIND_ETCD] = { "etcd", 1, etcd_words, etcd_is_ready },
     [KIND_CONSUL] = { "consul", 2, consul_words, consul_is_ready },
+    [KIND_POSTGRES] = { "setpriv", 0, postgres_words, sql_is_ready },
+    [KIND_PGBOUNCER] = { "setpriv", 0, pgbouncer_words, sql_is_ready },
+    [KIND_MARIADB] = { "setpriv", 0, mariadb_words, sql_is_ready },
 };
 
 void
@@ -237,7 +240,7 @@ void
 server_kill(server *running)
 {
     CHECK(!running->kept);
-    kill_spawned(running->pid);
+    family_kill(running->pid);
     running->pid = 0;
 }
 
@@ -246,14 +249,17 @@ server_stop(server *old)
 {
     if (old->kept) {
         /* others use it after us: it must not stay paused */
-        (void)kill(old->pid, SIGCONT);
+        family_resume(old->pid);
         return;
     }
     if (old->folder[0] == '\0') {
         return;
     }
-    kill_spawned(old->pid);
+    family_kill(old->pid);
     old->pid = 0;
+    if (old->kind == KIND_POSTGRES) {
+        postgres_forget(old);
+    }
     remove_tree(old->folder);
     old->folder[0] = '\0';
     port_give_back(old->port);
@@ -262,33 +268,15 @@ server_stop(server *old)
     port_give_back(old->tls_port);
 }
 
-/* the third word after the name in /proc/PID/stat is the state; T is stopped */
-static int
-stands_still(pid_t pid)
-{
-    char path[64], line[256] = "";
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    CHECK(file != NULL);
-    (void)!fgets(line, sizeof(line), file);
-    fclose(file);
-    const char *state = strrchr(line, ')');
-    return state != NULL && state[1] == ' ' && state[2] == 'T';
-}
-
 void
 server_pause(const server *running)
 {
-    int64_t until = now_ms() + slowly(5000);
-    CHECK(running->pid > 0 && kill(running->pid, SIGSTOP) == 0);
-    while (!stands_still(running->pid)) {
-        CHECK(now_ms() < until);
-        sleep_ms(1);
-    }
+    family_pause(running->pid);
 }
 
 void
 server_resume(const server *running)
 {
-    CHECK(running->pid > 0 && kill(running->pid, SIGCONT) == 0);
+    CHECK(running->pid > 0);
+    family_resume(running->pid);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Real servers for the tests: Redis and Valkey, alone, several side by side, watched by
- * Sentinels, and as a Cluster; ZooKeeper, etcd and Consul, alone and three of them. They
- * run on loopback ports nobody else has, in folders of their own, and die with the test.
+ * Sentinels, and as a Cluster; ZooKeeper, etcd and Consul, alone and three of them;
+ * PostgreSQL, PgBouncer in front of it, and MariaDB. They run on loopback ports nobody else
+ * has, in folders of their own, and die with the test.
  *
  * server.c: one server, from start to end. ask.c: commands to it. ports.c: free ports,
  * and one that swallows connections. set.c: several of them. kept.c: a set that several
  * tests use, one after the other. certs.c: certificates for TLS. zookeeper.c: ZooKeeper;
  * tree.c: a small client of it. etcd.c, consul.c: those; http.c: how they are asked.
- * wires.c: connections that can be cut and held up.
+ * postgres.c, pgbouncer.c, mariadb.c: those; sql.c: how they are asked, data.c: where they
+ * begin. wires.c: connections that can be cut and held up.
  *
  * What goes wrong here fails the test, unless it is said otherwise. Every wait has a
  * limit. Start servers from the main thread: they die with the thread that did.
@@ -21,8 +23,9 @@
 /* ---- one server ---- */
 
 /* How to run a server; zeroed it is redis-server with nothing kept on disk. Strings and
- * lists must live as long as the server. Of these a ZooKeeper knows the last two only, etcd
- * and Consul certs, acl and the last two. */
+ * lists must live as long as the server. Of these a ZooKeeper knows `more` and `config`
+ * only, etcd and Consul also certs and acl, databases all but program, unix_socket
+ * and acl. */
 typedef struct server_options {
     const char *program;     /* NULL: "redis-server" */
     int durable;             /* every write is on disk before it is answered */
@@ -31,7 +34,8 @@ typedef struct server_options {
     const char *cert;        /* which certificate in it; NULL: "server" */
     const char *acl;         /* the text of an ACL file; see ask.c for who we are then */
     const char *const *more; /* more arguments, NULL at the end; Java's, of ZooKeeper */
-    const char *config;      /* ZooKeeper, Consul: more lines of its configuration */
+    const char *config; /* more lines of a configuration, where there is such a file */
+    int clock;          /* databases: it has a clock of its own, see server_set_clock */
 } server_options;
 
 typedef struct server {
@@ -45,7 +49,8 @@ typedef struct server {
     int bus_port;   /* of a Cluster's node; where a ZooKeeper leads others; of members */
     int elect_port; /* where ZooKeepers elect; where Consuls gossip */
     int member;     /* its index among those it knows */
-    int found_at;   /* etcd: the port where the others find it. Consul: 1 if wired */
+    int found_at;   /* etcd: the port where the others find it. Consul: 1 if wired.
+                     * PgBouncer: the port of the PostgreSQL behind it */
     char members[128]; /* all of them, in the words of etcd or Consul */
     char token[40];    /* Consul: what `acl` allows, the token that is given out may do */
     char folder[64];
@@ -314,6 +319,57 @@ void consul_delete(const server *server, const char *key);
 int consul_count_keys(const server *server, const char *prefix);
 int consul_count_sessions(const server *server);
 void consul_show(const server *server);
+
+/* ---- PostgreSQL, PgBouncer, MariaDB ---- */
+
+/* postgres_start and mariadb_start start one; `options` may be NULL. All functions of one
+ * server work on them, but for those that send commands; what they are told survives
+ * kill -9. `durable` means that it would survive a power failure too, as is usual.
+ *
+ * Over TCP, the superusers ("postgres", "root") need no password, all others do. With
+ * `certs`, nobody gets in over TCP without TLS, and at PostgreSQL the others not without a
+ * certificate of that authority; the port is the same. Tests ask over a Unix socket.
+ *
+ * pgbouncer_start starts one that pools transactions of a PostgreSQL; users are all
+ * "postgres" there, and need no password. */
+int postgres_present(void);
+void postgres_start(server *out, const server_options *options);
+int pgbouncer_present(void);
+void pgbouncer_start(server *out, const server *behind, const server_options *options);
+int mariadb_present(void);
+void mariadb_start(server *out, const server_options *options);
+
+/* sql_ask runs statements in a database (NULL: none in particular), and returns what they
+ * give as a text for free(): a row per line, tabs between columns; NULL if that fails.
+ * sql_do must work, sql_number must give one number. */
+char *sql_ask(const server *server, const char *database, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sql_do(const server *server, const char *database, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int64_t sql_number(const server *server, const char *database, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* sql_drop drops a database, with the connections to it. Safe in a signal handler. */
+void sql_drop(const server *server, const char *database);
+
+/* sql_cut ends the connections of all clients, as an administrator does; sql_count_clients
+ * counts them. */
+void sql_cut(const server *server);
+int sql_count_clients(const server *server);
+
+/* sql_count_locks counts the locks in a database that somebody has or waits for, as the
+ * layouts that have tables keep them there; sql_show prints them, for people. */
+int sql_count_locks(const server *server, const char *database);
+void sql_show(const server *server, const char *database);
+
+/* server_set_clock moves the clock of a server that has one of its own (`clock`): it is off
+ * from the true time by that much from now on. */
+void server_set_clock(const server *server, int64_t off_ms);
+
+/* data_make makes the files that a server begins with, in a folder that is not there yet.
+ * Where $SERVERS_DATA/postgres and $SERVERS_DATA/mariadb are such, servers begin with copies
+ * of them, which takes much less time. */
+void data_make(const char *kind, const char *folder);
 
 /* ---- wires ---- */
 

@@ -14,7 +14,7 @@
 
 #include "parts.h"
 
-#define READY_LIMIT_MS 20000
+#define READY_LIMIT_MS 30000
 #define LEADER_LIMIT_MS 30000
 #define SENTINELS 3
 #define DATA_SERVERS 3 /* with Sentinels */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of a command that starts a server. See parts.h. */
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "parts.h"
 
@@ -36,4 +37,12 @@ word_make(struct words *in, const char *format, ...)
     CHECK(vsnprintf(text, sizeof(in->made[0]), format, args) < (int)sizeof(in->made[0]));
     va_end(args);
     return text;
+}
+
+/* those who are not root may not have this on their path */
+const char *
+word_daemon(struct words *in, const char *name)
+{
+    const char *path = word_make(in, "/usr/sbin/%s", name);
+    return access(path, X_OK) == 0 ? path : name;
 }

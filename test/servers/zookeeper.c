@@ -192,7 +192,7 @@ zookeeper_number(const server *of, const char *word, const char *label)
 static int
 says(const server *of, const char *part)
 {
-    char *text = ask_within(of, "srvr", READY_WORD_LIMIT_MS);
+    char *text = ask_within(of, "srvr", slowly(READY_WORD_LIMIT_MS));
     int found = text != NULL && strstr(text, part) != NULL;
     free(text);
     return found;

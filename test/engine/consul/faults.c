@@ -33,6 +33,7 @@ const members_engine engine = {
     .cut_off = consul_cut_off,
     .count_keys = consul_count_keys,
     .count_lives = consul_count_sessions,
+    .most_lives = 3,
     .show = consul_show,
     .root = ROOT,
     .is_line = is_line,

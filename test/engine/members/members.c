@@ -56,9 +56,9 @@ make_certs(void)
 static dibs *
 open_hosts(const char *hosts)
 {
-    return open_url("%s://%s/locks%s%s", engine.scheme, hosts,
-                    engine.has_layouts ? "?layout=" : "",
-                    engine.has_layouts ? layout : "");
+    return open_url(
+        "%s://%s%s/locks%s%s", engine.scheme, engine.user != NULL ? engine.user : "",
+        hosts, engine.has_layouts ? "?layout=" : "", engine.has_layouts ? layout : "");
 }
 
 dibs *

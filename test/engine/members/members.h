@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Faults of servers that are alone or three members, and what a user of dibs sees of them.
- * The cases here are the same for the engines etcd and consul; what they need of an engine
- * is in its faults.c, which is built into the same programs. What can be done to the one
+ * The cases here are the same for the engines etcd, consul, postgres and mysql, of which the
+ * last two have no members; what they need of an engine is in its faults.c, which is built into the same programs. What can be done to the one
  * only is in its own folder.
  *
  * outage.c: one server is killed, stands still, or cannot be reached. replies.c: what is
@@ -33,7 +33,8 @@ extern char folder[64];
 /* What an engine's faults.c says of it. */
 typedef struct members_engine {
     const char *scheme;
-    int has_layouts; /* then the URL says which */
+    const char *user; /* what stands before the hosts, as "me@"; NULL: nothing */
+    int has_layouts;  /* then the URL says which */
     const char
         *patient; /* of three: one that is dead is still one of them; NULL: as is */
     void (*start_one)(server *out, const server_options *options);
@@ -42,7 +43,8 @@ typedef struct members_engine {
     int (*leader)(const server_set *set);
     void (*cut_off)(const server_set *set, struct wires *between, int index);
     int (*count_keys)(const server *of, const char *prefix);
-    int (*count_lives)(const server *of); /* leases or sessions */
+    int (*count_lives)(const server *of); /* leases, sessions, or connections */
+    int most_lives;                       /* of one client with many holds */
     void (*show)(const server *of);
     const char *root;     /* what keys begin with, when the URL has the path "/locks" */
     int (*is_line)(void); /* whether those who wait have keys too */
