@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands as people run them, one after the other: see command.h. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "command.h"
 
@@ -30,10 +32,14 @@ commands_compare(const command *commands, int count, int rounds, const char *id,
 {
     turns t = { .rounds = rounds };
     char full[64], label[96];
+    posix_spawn_file_actions_t silent;
 
+    posix_spawn_file_actions_init(&silent);
+    posix_spawn_file_actions_addopen(&silent, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     for (int i = 0; i < bench.runs * rounds; i++)
         for (int who = 0; who < count; who++)
-            turns_add(&t, who, command_run(commands[who].argv, NULL) * 1000);
+            turns_add(&t, who, command_run(commands[who].argv, &silent) * 1000);
+    posix_spawn_file_actions_destroy(&silent);
     for (int who = 0; who < count; who++) {
         snprintf(full, sizeof full, "%s.%s", id, commands[who].id);
         snprintf(label, sizeof label, "%s, %s", words, commands[who].label);

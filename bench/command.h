@@ -18,9 +18,9 @@ typedef struct command {
  * dies if it fails. `actions` may be NULL. */
 double command_run(const char *const argv[], const posix_spawn_file_actions_t *actions);
 
-/* commands_compare has them take turns where the caller is pinned, and reports times as
- * ID.command, and the first over the second as ID.ratio, with that bar (at most). `words`
- * come before the labels. */
+/* commands_compare has them take turns where the caller is pinned, in silence, and reports
+ * times as ID.command, and the first over the second as ID.ratio, with that bar (at most).
+ * `words` come before the labels. */
 void commands_compare(const command *commands, int count, int rounds, const char *id,
                       const char *words, double bar);
 

@@ -52,11 +52,11 @@ server_counts server_count(const server *s);
 
 /* --------------------------------------------------------------------- parts ---- */
 
-/* logs_run: `dibs run NAME -- true` over that command of theirs, at most `bar`; they learn
- * the server's address by the environment variable. logs_inside: threads of one process, see inside.h. logs_holds: 10,000 kept holds; `what`
+/* logs_run: `dibs run NAME -- true` over the first of those commands, at most `bar`; they
+ * learn the server's address by the environment variable. logs_inside: threads of one process, see inside.h. logs_holds: 10,000 kept holds; `what`
  * (NULL: nothing) the server keeps for them, say leases, is counted by count_what. */
-void logs_run(const char *layout, const command *theirs, const char *address_variable,
-              double bar);
+void logs_run(const char *layout, const command *others, int count,
+              const char *address_variable, double bar);
 void logs_inside(const char *layout, double bar);
 void logs_holds(const char *layout, const char *what,
                 double (*count_what)(const server *s));

@@ -16,36 +16,39 @@
 
 static struct {
     const char *layout, *address_variable;
-    const command *theirs;
+    const command *others;
+    int count;
     double bar;
 } run;
 
 static void
 measure_run(const server *s, int place)
 {
-    const command commands[] = {
+    command commands[TURNS_MAX] = {
         { "dibs", "dibs run x -- true", { bench.dibs_path, "run", "x", "--", "true" } },
-        *run.theirs,
-        { "true", "true (floor)", { "true" } },
     };
     log_title title = logs_title("run", s, place);
     char text[128];
+    int count = 1;
 
+    for (int i = 0; i < run.count; i++)
+        commands[count++] = run.others[i];
+    commands[count++] = (command){ "true", "true (floor)", { "true" } };
     server_url(text, sizeof text, s, run.layout);
     setenv("DIBS_URL", text, 1);
     snprintf(text, sizeof text, "127.0.0.1:%d", s->port);
     setenv(run.address_variable, text, 1);
-    commands_compare(commands, sizeof commands / sizeof commands[0], bench_count(40, 2),
-                     title.id, title.words, run.bar);
+    commands_compare(commands, count, bench_count(40, 2), title.id, title.words, run.bar);
 }
 
 void
-logs_run(const char *layout, const command *theirs, const char *address_variable,
-         double bar)
+logs_run(const char *layout, const command *others, int count,
+         const char *address_variable, double bar)
 {
     run.layout = layout;
     run.address_variable = address_variable;
-    run.theirs = theirs;
+    run.others = others;
+    run.count = count;
     run.bar = bar;
     report_section("the command", "spawned and waited for in turn");
     for_each_log(measure_run);

@@ -11,11 +11,13 @@
 static void
 consul_run(void)
 {
-    static const command theirs = { "consul",
-                                    "consul lock x true",
-                                    { "consul", "lock", "x", "true" } };
+    static const command others[] = {
+        { "consul", "consul lock x true", { "consul", "lock", "x", "true" } },
+        { "version", "consul version", { "consul", "version" } },
+        { "libcurl", "loading libcurl", { LOAD_CURL } },
+    };
 
-    logs_run(NULL, &theirs, "CONSUL_HTTP_ADDR", 0.25);
+    logs_run(NULL, others, sizeof others / sizeof others[0], "CONSUL_HTTP_ADDR", 0.25);
 }
 
 static void

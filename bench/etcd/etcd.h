@@ -34,6 +34,5 @@ void raw_service_unlock(void *raw);
 
 void etcd_pair(void);
 void etcd_handover(void);
-void etcd_waiters(void);
 
 #endif /* DIBS_BENCH_ETCD_H */

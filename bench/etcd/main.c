@@ -6,16 +6,20 @@
  */
 #include <stdio.h>
 
+#include "../waits.h"
 #include "etcd.h"
 
 static void
 etcd_run(void)
 {
-    static const command theirs = { "etcdctl",
-                                    "etcdctl lock x true",
-                                    { "etcdctl", "lock", "x", "true" } };
+    static const command others[] = {
+        { "etcdctl", "etcdctl lock x true", { "etcdctl", "lock", "x", "true" } },
+        { "version", "etcdctl version", { "etcdctl", "version" } },
+        { "libcurl", "loading libcurl", { LOAD_CURL } },
+    };
 
-    logs_run(ETCD_LAYOUT, &theirs, "ETCDCTL_ENDPOINTS", 0.25);
+    logs_run(ETCD_LAYOUT, others, sizeof others / sizeof others[0], "ETCDCTL_ENDPOINTS",
+             0.25);
 }
 
 static void
@@ -28,6 +32,12 @@ static void
 etcd_holds(void)
 {
     logs_holds(ETCD_LAYOUT, "leases", etcd_leases);
+}
+
+static void
+etcd_waiters(void)
+{
+    waits_run(ETCD_LAYOUT, 1.1);
 }
 
 static const bench_part parts[] = {

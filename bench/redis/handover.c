@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hand-overs between 16 processes. dibs hands over to the one that is next; the other
- * contestant tells everybody (herd.c). Commands are counted by the server.
+ * Hand-overs between 16 processes. dibs hands over to the one that is next; another
+ * contestant tells everybody (herd.c), and a third one shows what dibs' scripts cost when
+ * they are sent by hand (line.c). Commands are counted by the server.
  */
 #include <stdio.h>
 
 #include "../crowd.h"
 #include "herd.h"
+#include "line.h"
 
-enum contestant { DIBS, HERD, CONTESTANTS };
+enum contestant { DIBS, HERD, FLOOR, CONTESTANTS };
 
-static const char *const names[CONTESTANTS] = { "dibs", "publish-to-all" };
+static const struct {
+    const char *id, *label;
+    double most_commands; /* the bar, 0: none */
+} contestants[CONTESTANTS] = { { "dibs", "dibs", 2.5 },
+                               { "publish-to-all", "publish-to-all", 0 },
+                               { "floor", "queue's scripts by hand", 0 } };
 static const double bars[PLACES] = { 2.5, 6 };
 
 typedef struct tally {
@@ -44,15 +51,27 @@ report_tally(const char *place, const tally *t)
     char id[64], label[96];
 
     for (int who = 0; who < CONTESTANTS; who++) {
-        snprintf(id, sizeof id, "handover.%s.%s", place, names[who]);
-        snprintf(label, sizeof label, "%s, %s: hand-overs", place, names[who]);
+        snprintf(id, sizeof id, "handover.%s.%s", place, contestants[who].id);
+        snprintf(label, sizeof label, "%s, %s: hand-overs", place,
+                 contestants[who].label);
         turns_figure(&t->rates, who, id, label, "/s", BAR_AT_LEAST, 0);
-        snprintf(id, sizeof id, "handover.%s.%s.commands", place, names[who]);
+        snprintf(id, sizeof id, "handover.%s.%s.commands", place, contestants[who].id);
         snprintf(label, sizeof label, "%s, %s: commands per hand-over", place,
-                 names[who]);
+                 contestants[who].label);
         turns_figure(&t->commands, who, id, label, "", BAR_AT_MOST,
-                     who == DIBS ? 2.5 : 0);
+                     contestants[who].most_commands);
     }
+}
+
+static void
+report_ratio(const char *place, const tally *t, int who, const char *suffix, double bar)
+{
+    char id[64], label[96];
+
+    snprintf(id, sizeof id, "handover.%s%s", place, suffix);
+    snprintf(label, sizeof label, "%s, %s / publish-to-all: hand-overs", place,
+             contestants[who].label);
+    turns_ratio(&t->rates, who, HERD, id, label, BAR_AT_LEAST, bar);
 }
 
 static void
@@ -61,24 +80,24 @@ one_place(int place)
     int rounds = bench_count(6, 1);
     tally t = { .rates.rounds = rounds, .commands.rounds = rounds };
     redisContext *link = server_connect(0);
-    char url[128], id[64], label[96];
+    char url[128];
     crowd_lock locks[CONTESTANTS];
     crowd *c;
 
     server_url(url, sizeof url, "queue");
     locks[DIBS] = crowd_dibs(url);
     locks[HERD] = herd_in_crowd("bench/handover/all");
+    locks[FLOOR] = line_in_crowd("dibs:{bench/handover/floor}");
     c = crowd_start(locks, CONTESTANTS, 16, place);
+    /* each round begins with another one, so that nobody always comes behind the same */
     for (int round = 0; round < bench.runs * rounds; round++)
-        for (int who = 0; who < CONTESTANTS; who++)
-            one_round(c, who, link, &t);
+        for (int i = 0; i < CONTESTANTS; i++)
+            one_round(c, (round + i) % CONTESTANTS, link, &t);
     crowd_stop(c);
     redisFree(link);
     report_tally(place_names[place], &t);
-    snprintf(id, sizeof id, "handover.%s.ratio", place_names[place]);
-    snprintf(label, sizeof label, "%s, dibs / publish-to-all: hand-overs",
-             place_names[place]);
-    turns_ratio(&t.rates, DIBS, HERD, id, label, BAR_AT_LEAST, bars[place]);
+    report_ratio(place_names[place], &t, DIBS, ".ratio", bars[place]);
+    report_ratio(place_names[place], &t, FLOOR, ".floor.ratio", 0);
     turns_free(&t.rates);
     turns_free(&t.commands);
 }
@@ -88,8 +107,8 @@ redis_handover(void)
 {
     report_section(
         "hand-overs between 16 processes, one name",
-        "dibs (queue) against a lock that tells everybody, as Redisson's does; "
-        "rounds of 250 ms in turn");
+        "dibs (queue) against a lock that tells everybody, as Redisson's does, and "
+        "against the same scripts by hand; rounds of 250 ms in turn");
     for (int place = 0; place < PLACES; place++)
         one_place(place);
 }

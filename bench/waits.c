@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 
-#include "../fight.h"
-#include "etcd.h"
+#include "fight.h"
+#include "waits.h"
 
 enum { SIZES = 3 };
 
@@ -28,7 +28,7 @@ one_size(fight *f, int size, const server *s, const char *url)
 }
 
 static void
-report_sizes(const fight *f, int count)
+report_sizes(const fight *f, int count, double bar)
 {
     char label[96];
 
@@ -39,23 +39,23 @@ report_sizes(const fight *f, int count)
         fight_report(f, size, &them, "waiters", "memory");
     }
     turns_ratio(&f->requests, count - 1, 0, "waiters.ratio",
-                "requests of a hand-over, most / fewest processes", BAR_AT_MOST, 1.1);
+                "requests of a hand-over, most / fewest processes", BAR_AT_MOST, bar);
 }
 
 void
-etcd_waiters(void)
+waits_run(const char *layout, double bar)
 {
     const server *s = server_get(LOG_MEMORY);
     fight f = { { .rounds = 1 }, { .rounds = 1 }, { .rounds = 1 } };
     int count = bench_count(SIZES, 2);
-    char url[128];
+    char url[512];
 
     report_section("a hand-over while many wait",
                    "by the server's own count, data in memory; X");
     place_client(PLACE_X);
-    server_url(url, sizeof url, s, ETCD_LAYOUT);
+    server_url(url, sizeof url, s, layout);
     for (int size = 0; size < count; size++)
         one_size(&f, size, s, url);
-    report_sizes(&f, count);
+    report_sizes(&f, count, bar);
     fight_free(&f);
 }
