@@ -26,7 +26,8 @@ void raw_unlock(void *raw);
 void raw_native_lock(void *raw);
 void raw_native_unlock(void *raw);
 
-/* sql_compare measures pairs of dibs, with a layout, and by hand. sql_shell runs a command to its end, and dies if it fails. */
+/* sql_compare measures pairs of dibs, with a layout, and by hand. sql_shell runs a command to
+ * its end, and dies if it fails. */
 void sql_compare(const server *s, const log_title *title, const char *layout,
                  pair_hand *floor, const char *label, double bar);
 void sql_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -25,15 +25,16 @@
 
 enum text { TEXT_TRY, TEXT_WAIT, TEXT_GIVE, TEXT_SHARE };
 
-/* %1$s is "_shared" or "", %2$s the key */
+/* %1$s is "_shared" or "", %2$s the key. To share what one has alone, the order matters. */
+#define SHARE                                                                            \
+    "SELECT CASE WHEN pg_advisory_lock_shared(%2$s) IS NOT NULL "                        \
+    "THEN pg_advisory_unlock%1$s(%2$s) END"
 static const char *const formats[] = {
     [TEXT_TRY] = "SELECT CASE WHEN pg_try_advisory_lock%1$s(%2$s) THEN " TOKEN " END",
     [TEXT_WAIT] =
         "SELECT CASE WHEN pg_advisory_lock%1$s(%2$s) IS NOT NULL THEN " TOKEN " END",
     [TEXT_GIVE] = "SELECT pg_advisory_unlock%1$s(%2$s)",
-    /* the order matters */
-    [TEXT_SHARE] = "SELECT CASE WHEN pg_advisory_lock_shared(%2$s) IS NOT NULL "
-                   "THEN pg_advisory_unlock%1$s(%2$s) END",
+    [TEXT_SHARE] = SHARE,
 };
 
 static enum sql_statement
