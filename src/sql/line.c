@@ -426,8 +426,11 @@ dibs__line_written(const struct line *line)
 {
     if (line->is_changed)
         return LINE_SWAPS;
+    if (line->is_kept && line->me->is_lone)
+        return LINE_KEEPS;
+    /* a place that is over is anybody's to take away: it is made new by version */
     if (line->is_kept)
-        return line->me->is_lone ? LINE_KEEPS : LINE_EDITS;
+        return line->before.until > line->now ? LINE_EDITS : LINE_SWAPS;
     return line->is_joined ? LINE_JOINS : LINE_WRITES_NOTHING;
 }
 

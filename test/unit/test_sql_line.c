@@ -390,6 +390,7 @@ CASE(how_it_is_written)
         { "Hbx!", "ax", 1, LINE_JOINS },
         { "Hbx! Wax", "ax", 1, LINE_WRITES_NOTHING },
         { "Hbx! Wax~", "ax", 1, LINE_EDITS }, /* to stay in line */
+        { "Hbx! Wax-", "ax", 1, LINE_SWAPS }, /* it was too late for that */
         { "Hbx!", "ax", 0, LINE_WRITES_NOTHING },
         { "Hbx!-", "ax", 1, LINE_SWAPS },
         { "Hax! Wbx", "ax", 1, LINE_KEEPS },
