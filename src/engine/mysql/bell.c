@@ -196,29 +196,6 @@ wait_on_locked(struct my_wires *wires, struct my_wire *wire, const dibs_claim *c
     ask_other_locked(wires, wire, before);
 }
 
-static void
-granted_locked(struct my_wires *wires, struct my_wire *wire, const dibs_claim *claim)
-{
-    wire->bell = NULL;
-    if (claim->mode == DIBS_EXCLUSIVE || wire->state != WIRE_HELD)
-        return;
-    wire->serial = 0;
-    let_go_locked(wires, wire);
-}
-
-void
-dibs__my_bell_attempted(struct my_bells *bells, const dibs_claim *claim, int rc)
-{
-    struct my_wires *wires = &bells->wires;
-    pthread_mutex_lock(&wires->mutex);
-    struct my_wire *wire = dibs__my_wire_find_locked(wires, claim->serial);
-    if (wire && rc == DIBS_OK)
-        granted_locked(wires, wire, claim);
-    else if (wire && rc == DIBS_EBUSY)
-        wait_on_locked(wires, wire, claim);
-    pthread_mutex_unlock(&wires->mutex);
-}
-
 /* Interrupts what a wire waits for: what it has is then let go. */
 static void
 interrupt(struct my_bells *bells, unsigned long id, dibs_time deadline)
@@ -251,6 +228,25 @@ dibs__my_bell_ended(struct my_bells *bells, const dibs_claim *claim, dibs_time d
     pthread_mutex_unlock(&wires->mutex);
     if (waiting)
         interrupt(bells, waiting, deadline);
+}
+
+void
+dibs__my_bell_attempted(struct my_bells *bells, const dibs_claim *claim, int rc,
+                        dibs_time deadline)
+{
+    struct my_wires *wires = &bells->wires;
+    /* who shares what it has must not keep the one behind it asleep */
+    if (rc == DIBS_OK && claim->mode != DIBS_EXCLUSIVE) {
+        dibs__my_bell_ended(bells, claim, deadline);
+        return;
+    }
+    pthread_mutex_lock(&wires->mutex);
+    struct my_wire *wire = dibs__my_wire_find_locked(wires, claim->serial);
+    if (wire && rc == DIBS_OK)
+        wire->bell = NULL;
+    else if (wire && rc == DIBS_EBUSY)
+        wait_on_locked(wires, wire, claim);
+    pthread_mutex_unlock(&wires->mutex);
 }
 
 int

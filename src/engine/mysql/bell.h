@@ -12,7 +12,8 @@ void dibs__my_bells_close(struct my_bells *bells, int forked);
  * back or lost. rings: it will be rung when it is its turn, and need not look. */
 void dibs__my_bell_watch(struct my_bells *bells, const dibs_claim *claim,
                          dibs_time deadline);
-void dibs__my_bell_attempted(struct my_bells *bells, const dibs_claim *claim, int rc);
+void dibs__my_bell_attempted(struct my_bells *bells, const dibs_claim *claim, int rc,
+                             dibs_time deadline);
 void dibs__my_bell_ended(struct my_bells *bells, const dibs_claim *claim,
                          dibs_time deadline);
 int dibs__my_bell_rings(struct my_bells *bells, const dibs_claim *claim);

@@ -121,7 +121,7 @@ const char *const dibs__mysql_shedlock_texts[SQL_STATEMENTS] = {
 
 const char *const dibs__mysql_shedlock_makes[] = {
     "CREATE TABLE IF NOT EXISTS shedlock (\n"
-    "    name VARCHAR(64) NOT NULL,\n"
+    "    name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,\n"
     "    lock_until TIMESTAMP(3) NOT NULL,\n"
     "    locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),\n"
     "    locked_by VARCHAR(255) NOT NULL,\n"

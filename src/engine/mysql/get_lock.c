@@ -116,6 +116,25 @@ run_number(struct my_getter *getter, struct my_wire *wire, enum my_wire_statemen
     return rc;
 }
 
+/* The token in a row, once the lock is ours: the table may have to be made, and others who
+ * draw one at the same time, under other names, may be in the way. */
+static int
+draw_token(struct my_getter *getter, struct my_wire *wire, dibs_time deadline,
+           dibs_error *err)
+{
+    const dibs_host *host = getter->wires.host;
+    int rc, makes = 1;
+    do {
+        rc = run_number(getter, wire, WIRE_TOKEN, NULL, 0, &wire->answer, deadline, err);
+        if (rc == SQL_NO_TABLE && makes) {
+            rc = dibs__sql_make(getter->mysql->sql.pool, deadline, err);
+            rc = rc ? rc : SQL_AGAIN;
+            makes = 0;
+        }
+    } while ((rc == SQL_AGAIN || rc == SQL_BUSY) && host->now() < deadline);
+    return rc >= SQL_DUPLICATE ? DIBS_EUNAVAIL : rc;
+}
+
 /* takes the lock if it is free: *answer is 0 if it is not, and -1 if the server says NULL */
 static int
 ask_at_once(struct my_getter *getter, struct my_wire *wire, dibs_claim *claim,
@@ -129,7 +148,7 @@ ask_at_once(struct my_getter *getter, struct my_wire *wire, dibs_claim *claim,
     if (!rc && wire->answer < 0)
         rc = getter->wires.host->fail(err, DIBS_EUNAVAIL, "GET_LOCK was interrupted");
     if (!rc && wire->answer > 0 && getter->token == TOKEN_ROW)
-        rc = run_number(getter, wire, WIRE_TOKEN, NULL, 0, &wire->answer, deadline, err);
+        rc = draw_token(getter, wire, deadline, err);
     return rc;
 }
 
@@ -209,7 +228,7 @@ collect(struct my_getter *getter, struct my_wire *wire, dibs_claim *claim,
 {
     int rc = DIBS_OK;
     if (getter->token == TOKEN_ROW)
-        rc = run_number(getter, wire, WIRE_TOKEN, NULL, 0, &wire->answer, deadline, err);
+        rc = draw_token(getter, wire, deadline, err);
     else if (dibs__my_link_do(&wire->link, step_ping, NULL, deadline))
         rc = dibs__my_too_late(&wire->link, err);
     else if (wire->link.said)
@@ -431,7 +450,9 @@ set_texts(struct my_getter *getter)
                           : "SELECT CASE GET_LOCK(?1, ?2)"
                             " WHEN 1 THEN NEXTVAL(dibs_tokens) WHEN 0 THEN 0 END";
     texts[WIRE_LET] = "DO RELEASE_LOCK(?1)";
-    texts[WIRE_TOKEN] = "UPDATE dibs_token SET token = LAST_INSERT_ID(token + 1)";
+    texts[WIRE_TOKEN] =
+        "INSERT INTO dibs_token (id, token) VALUES (1, LAST_INSERT_ID(1)) "
+        "ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token + 1)";
     getter->mysql->drive.makes =
         getter->token == TOKEN_ROW ? dibs__my_row_makes : dibs__my_sequence_makes;
 }

@@ -109,7 +109,7 @@ lease_attempt(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *er
 {
     struct mysql *mysql = state;
     int rc = dibs__sql_lease_attempt(state, claim, deadline, err);
-    dibs__my_bell_attempted(mysql->bells, claim, rc);
+    dibs__my_bell_attempted(mysql->bells, claim, rc, deadline);
     if (rc == DIBS_EBUSY && claim->position > 1 &&
         dibs__my_bell_rings(mysql->bells, claim)) {
         uint32_t wait_ms = mysql->sql.waiter_ms;

@@ -81,10 +81,8 @@ const char *const dibs__mysql_makes[] = {
 
 const char *const dibs__my_sequence_makes[] = { MY_MAKE_TOKENS, MY_MAKE_CELLS, NULL };
 
-const char *const dibs__my_row_makes[] = {
-    "CREATE TABLE IF NOT EXISTS dibs_token (\n"
-    "    id TINYINT NOT NULL PRIMARY KEY,\n"
-    "    token BIGINT NOT NULL\n"
-    ") ENGINE = InnoDB",
-    "INSERT IGNORE INTO dibs_token (id, token) VALUES (1, 0)", MY_MAKE_CELLS, NULL
-};
+const char *const dibs__my_row_makes[] = { "CREATE TABLE IF NOT EXISTS dibs_token (\n"
+                                           "    id TINYINT NOT NULL PRIMARY KEY,\n"
+                                           "    token BIGINT NOT NULL\n"
+                                           ") ENGINE = InnoDB",
+                                           MY_MAKE_CELLS, NULL };

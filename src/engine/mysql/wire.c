@@ -218,8 +218,11 @@ dibs__my_wire_listen_locked(struct my_wires *wires, struct my_wire *wire)
 {
     struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
                                  .data.ptr = wire };
+    /* the answer may have been there at once, and nothing more will come: the thread is to
+     * look all the same */
+    int is_done = !wire->link.waits_for && wire->state != WIRE_HELD;
     wire->is_deaf = 0;
-    if (wire->link.waits_for & MYSQL_WAIT_WRITE)
+    if (is_done || wire->link.waits_for & MYSQL_WAIT_WRITE)
         event.events |= EPOLLOUT;
     return epoll_ctl(wires->epoll, EPOLL_CTL_MOD, mysql_get_socket(wire->link.mysql),
                      &event);
