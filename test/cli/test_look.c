@@ -124,12 +124,14 @@ CASE(engines)
     CHECK_SAME(DIBS(&list, "engines"), 0);
     CHECK_HAS(list.out, "\nlocal      built in ");
     CHECK_HAS(list.out, "\nmock       installed ");
-    CHECK_HAS(list.out, "\nmysql      not installed ");
     CHECK_HAS(list.out, getenv("DIBS_ENGINE_DIR"));
     CHECK_SAME(DIBS(&list, "engines", "--json"), 0);
     check_json(list.out);
     CHECK_HAS(list.out, "{\"engine\":\"mock\",\"status\":\"installed\"");
     CHECK_SAME(DIBS(&list, "engines", "x"), 64);
+    CHECK(setenv("DIBS_ENGINE_DIR", "/nonexistent", 1) == 0);
+    CHECK_SAME(DIBS(&list, "engines"), 0);
+    CHECK_HAS(list.out, "\nmysql      not installed ");
 }
 
 CASE(engine_that_cannot_look)

@@ -163,8 +163,8 @@ check_slots(const char *source)
     setenv("CONFORM_VERB_LOG", log_path, 1);
     for (int i = 0; i < count; i++) {
         const char *case_name = case_of_slot(slots[i]);
-        int called = 0;
-        CHECK(find_case(case_name) != NULL);
+        int called = *case_name == '\0';
+        CHECK(called || find_case(case_name) != NULL);
         for (size_t j = 0; fixtures[j] != NULL && !called; j++) {
             called = case_calls_slot(fixtures[j]->name, case_name, slots[i], log_path);
         }
