@@ -24,6 +24,7 @@
 #define REGION "DEFAULT"
 #define REGION_MAX 100
 #define TTL_MS 10000
+#define OWNER_MAX 1600
 
 /* ---- open and close ---- */
 
@@ -128,6 +129,13 @@ dibs__classic_person(const struct classic *classic, struct classic_text *out,
     len += about->self_len;
     size_t note = dibs__line_note(out->text + len, claim->note);
     out->len = len + note <= most ? len + note : len < most ? len : most;
+}
+
+void
+dibs__classic_own_owner(const struct classic *classic, struct classic_text *out,
+                        const dibs_claim *claim)
+{
+    dibs__classic_person(classic, out, claim, OWNER_MAX);
 }
 
 void

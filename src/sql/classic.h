@@ -93,6 +93,9 @@ int dibs__classic_texts(struct classic *classic, const char *const *base,
  * longer than `most`: then the note is missing, and the end of the rest. */
 void dibs__classic_person(const struct classic *classic, struct classic_text *out,
                           const dibs_claim *claim, size_t most);
+/* the same, for tables of our own, whose column takes all of it */
+void dibs__classic_own_owner(const struct classic *classic, struct classic_text *out,
+                             const dibs_claim *claim);
 /* the name itself, for columns of bytes */
 int dibs__classic_plain_key(const struct classic *classic, struct classic_text *out,
                             const char *name, size_t len, dibs_error *err);

@@ -6,18 +6,9 @@
  */
 #include "sql/classic.h"
 
-#define OWNER_MAX 1600
-
-static void
-status_owner(const struct classic *classic, struct classic_text *out,
-             const dibs_claim *claim)
-{
-    dibs__classic_person(classic, out, claim, OWNER_MAX);
-}
-
 const struct classic_form dibs__classic_status = {
     .layout = "status",
     .key_kind = SQL_BYTES,
     .key = dibs__classic_plain_key,
-    .owner = status_owner,
+    .owner = dibs__classic_own_owner,
 };

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "sql/until.h"
 
 #define EVENTS 32
 /* an answer of which the beginning is here */
@@ -99,17 +100,9 @@ int
 dibs__my_wire_await_calm_locked(struct my_wires *wires, struct my_wire *wire,
                                 dibs_time deadline)
 {
-    const dibs_time second = 1000 * DIBS_MS;
     while (wire->state == WIRE_BUSY) {
-        struct timespec when;
-        dibs_time left = deadline - wires->host->now();
-        if (left <= 0)
+        if (wait_until(&wires->calm, &wires->mutex, deadline, wires->host))
             return -1;
-        clock_gettime(CLOCK_MONOTONIC, &when);
-        left = (left < second ? left : second) + when.tv_nsec;
-        when.tv_sec += (time_t)(left / second);
-        when.tv_nsec = (long)(left % second);
-        (void)pthread_cond_timedwait(&wires->calm, &wires->mutex, &when);
     }
     return 0;
 }
@@ -329,12 +322,8 @@ dibs__my_wires_start_locked(struct my_wires *wires)
 static void
 start_locks(struct my_wires *wires)
 {
-    pthread_condattr_t attributes;
     pthread_mutex_init(&wires->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&wires->calm, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&wires->calm);
 }
 
 int

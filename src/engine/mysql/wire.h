@@ -39,7 +39,6 @@ struct my_wire {
     enum my_wire_statement asked; /* what was begun last */
     char before[65];              /* a bell: the one that is waited for */
     dibs_time keeps_until;        /* and until when it is not let go for nothing */
-    int asks_again;               /* when it has been let go */
     char text[48];                /* of what is under way */
     unsigned lease_s;             /* what the server knows as wait_timeout; 0: its own */
 };

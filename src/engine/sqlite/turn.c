@@ -9,11 +9,10 @@
  * more often than who has just come; and a client whose threads follow each other without a
  * gap leaves one from time to time, long enough to be found by the others.
  */
-#include <time.h>
-
 #include "sqlite.h"
 
-#define SECOND (1000 * DIBS_MS)
+#include "sql/until.h"
+
 #define PAUSE_FIRST (DIBS_MS / 10)
 #define PAUSE_MOST (3 * DIBS_MS)
 #define LONG_WAIT (20 * DIBS_MS)
@@ -60,32 +59,16 @@ leave_locked(struct lite_turns *turns, const struct lite_place *place)
     *at = place->next;
 }
 
-/* Condition variables do not know boot time. */
-static void
-sleep_locked(struct lite_turns *turns, struct lite_place *place, dibs_time left)
-{
-    struct timespec when;
-    clock_gettime(CLOCK_MONOTONIC, &when);
-    left = (left < SECOND ? left : SECOND) + when.tv_nsec;
-    when.tv_sec += (time_t)(left / SECOND);
-    when.tv_nsec = (long)(left % SECOND);
-    (void)pthread_cond_timedwait(&place->cond, &turns->mutex, &when);
-}
-
 /* 0: it is our turn, -1: the deadline has passed */
 static int
 queue_locked(struct lite_turns *turns, const dibs_host *host, dibs_time deadline)
 {
     struct lite_place place = { .next = NULL };
-    pthread_condattr_t attributes;
-    dibs_time left;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&place.cond, &attributes);
-    pthread_condattr_destroy(&attributes);
+    int is_late = 0;
+    cond_init(&place.cond);
     join_locked(turns, &place);
-    while (!place.is_called && (left = deadline - host->now()) > 0)
-        sleep_locked(turns, &place, left);
+    while (!place.is_called && !is_late)
+        is_late = wait_until(&place.cond, &turns->mutex, deadline, host) != 0;
     if (!place.is_called)
         leave_locked(turns, &place);
     pthread_cond_destroy(&place.cond);
