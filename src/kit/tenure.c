@@ -7,7 +7,7 @@
  */
 #include "tenure.h"
 
-#include <time.h>
+#include "util/until.h"
 
 #define ROUNDS 8                   /* of looking for a tenure that is not lost at once */
 #define PAUSE_FIRST (10 * DIBS_MS) /* after a failure to keep one */
@@ -132,7 +132,7 @@ secure_locked(kit_tenures *tenures, kit_tenure *tenure, dibs_time until,
 {
     const dibs_host *host = tenures->host;
     while (tenure->is_busy && tenure->state == ALIVE && safe_until(tenure) < until) {
-        if (!dibs__kit_sleep(tenures, &tenures->changed, deadline))
+        if (wait_until(&tenures->changed, &tenures->mutex, deadline, tenures->host) != 0)
             return host->fail(err, DIBS_EUNAVAIL, "the store does not answer");
     }
     if (tenure->state != ALIVE)
@@ -241,7 +241,7 @@ enter_locked(kit_tenures *tenures, int64_t wanted, unsigned n, dibs_time deadlin
 {
     kit_tenure *tenure = such_locked(tenures, wanted, n);
     while (tenure && tenure->state == BEGINNING) {
-        if (!dibs__kit_sleep(tenures, &tenures->changed, deadline))
+        if (wait_until(&tenures->changed, &tenures->mutex, deadline, tenures->host) != 0)
             return tenures->host->fail(err, DIBS_EUNAVAIL, "the store does not answer");
         tenure = such_locked(tenures, wanted, n);
     }
@@ -343,16 +343,6 @@ wake(void *arg)
     pthread_mutex_lock(&tenures->mutex);
     dibs__kit_thread_wake(tenures);
     pthread_mutex_unlock(&tenures->mutex);
-}
-
-static void
-cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
 }
 
 kit_tenures *

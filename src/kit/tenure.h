@@ -85,10 +85,6 @@ void dibs__kit_unlink(kit_tenures *tenures, const kit_tenure *tenure);
 
 /* ---- tenure_thread.c ---- */
 
-/* Sleeps until the condition is signalled, the mutex being held, or until the deadline.
- * Returns 0 if that had passed before. */
-int dibs__kit_sleep(kit_tenures *tenures, pthread_cond_t *cond, dibs_time deadline);
-
 /* start and wake with the mutex held, stop without. */
 int dibs__kit_thread_start(kit_tenures *tenures, dibs_error *err);
 void dibs__kit_thread_wake(kit_tenures *tenures);

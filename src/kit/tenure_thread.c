@@ -5,7 +5,8 @@
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
+
+#include "util/until.h"
 
 #define PATIENCE_LEAST (250 * DIBS_MS) /* with the store */
 #define PATIENCE_MOST (2000 * DIBS_MS)
@@ -13,26 +14,6 @@
  * on while the process is stopped. */
 #define LOOKS 120
 #define LOOK_EVERY (1000 * DIBS_MS)
-/* The condition's clock stands still while the machine is suspended, and ours does not: so
- * there is a look now and then while anything is due. */
-#define NAP_MOST (1000 * DIBS_MS)
-#define SLEEP_MOST (3600 * 1000 * DIBS_MS)
-
-int
-dibs__kit_sleep(kit_tenures *tenures, pthread_cond_t *cond, dibs_time deadline)
-{
-    struct timespec until;
-    dibs_time left = deadline - tenures->host->now();
-    if (left <= 0)
-        return 0;
-    left = earlier(left, SLEEP_MOST);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    dibs_time sum = until.tv_nsec + left;
-    until.tv_sec += sum / (1000 * DIBS_MS);
-    until.tv_nsec = sum % (1000 * DIBS_MS);
-    (void)pthread_cond_timedwait(cond, &tenures->mutex, &until);
-    return 1;
-}
 
 /* ---- one tenure; the mutex is held ---- */
 
@@ -114,10 +95,8 @@ tend_all_locked(kit_tenures *tenures)
 static void
 rest_locked(kit_tenures *tenures, dibs_time due)
 {
-    dibs_time most = due == DIBS_NEVER ? SLEEP_MOST : NAP_MOST;
-    dibs_time until = earlier(due, tenures->host->now() + most);
     if (!tenures->is_woken && !tenures->is_stopping)
-        (void)dibs__kit_sleep(tenures, &tenures->woken, until);
+        (void)wait_until(&tenures->woken, &tenures->mutex, due, tenures->host);
 }
 
 static void *

@@ -69,7 +69,7 @@
 #include <time.h>
 
 #include "resp/op.h"
-#include "resp/until.h"
+#include "util/until.h"
 #include "resp/wire.h"
 
 #define SILENCE_MOST (10000 * DIBS_MS) /* with replies due: the server is not there */
@@ -150,7 +150,6 @@ finish_first_locked(resp_link *link, int code, struct wakes *wakes)
 resp_link *
 dibs__link_new(const resp_access *access, const resp_address *address)
 {
-    pthread_condattr_t attributes;
     resp_link *link = access->host->alloc(sizeof(*link));
     if (link == NULL)
         return NULL;
@@ -160,10 +159,7 @@ dibs__link_new(const resp_access *access, const resp_address *address)
     link->last = &link->first;
     dibs__wire_init(&link->wire, access, -1);
     pthread_mutex_init(&link->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&link->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&link->changed);
     return link;
 }
 
@@ -184,17 +180,6 @@ dibs__link_free(resp_link *link, int forked)
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->mutex);
     host->free(link);
-}
-
-/* waits for another state: 0, or -1 when the time is up */
-static int
-await_change_locked(resp_link *link, dibs_time deadline)
-{
-    struct timespec when;
-    if (until(&when, deadline, link->access->host) != 0)
-        return -1;
-    (void)pthread_cond_timedwait(&link->changed, &link->mutex, &when);
-    return 0;
 }
 
 static void
@@ -241,7 +226,7 @@ be_up_locked(resp_link *link, dibs_time deadline, dibs_error *err)
             return host->fail(err, link->failure.code, "%s", link->failure.text);
         if (link->state == DOWN)
             return connect_locked(link, deadline, err);
-        if (await_change_locked(link, deadline) != 0)
+        if (wait_until(&link->changed, &link->mutex, deadline, host) != 0)
             return host->fail(err, DIBS_EUNAVAIL, "connect to %s: no answer in time",
                               link->where);
     }

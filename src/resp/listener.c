@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "resp/until.h"
+#include "util/until.h"
 #include "resp/wire.h"
 
 #define CONNECT_LIMIT (3000 * DIBS_MS)
@@ -586,7 +586,6 @@ resp_listener *
 dibs__resp_listener_new(const resp_access *access, const resp_listener_events *events,
                         void *context)
 {
-    pthread_condattr_t attributes;
     resp_listener *listener = access->host->alloc(sizeof(*listener));
     if (listener == NULL)
         return NULL;
@@ -600,10 +599,7 @@ dibs__resp_listener_new(const resp_access *access, const resp_listener_events *e
     }
     dibs__wire_init(&listener->wire, access, listener->wake_fd);
     pthread_mutex_init(&listener->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&listener->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cond_init(&listener->changed);
     return listener;
 }
 
@@ -671,11 +667,8 @@ start_locked(resp_listener *listener, dibs_error *err)
 static int
 wait_locked(resp_listener *listener, dibs_time deadline)
 {
-    struct timespec when;
-    if (until(&when, deadline, listener->access->host) != 0)
-        return -1;
-    (void)pthread_cond_timedwait(&listener->changed, &listener->mutex, &when);
-    return 0;
+    return wait_until(&listener->changed, &listener->mutex, deadline,
+                      listener->access->host);
 }
 
 static int

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "sql/until.h"
+#include "util/until.h"
 
 /* a statement that the server rolled back is run again so often, with longer pauses */
 #define AGAIN_MOST 30

@@ -22,8 +22,8 @@
 #include "claim.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "util/until.h"
 #include "wire.h"
 
 #define BUCKETS 1024
@@ -258,16 +258,6 @@ join(struct watches *all, struct waiter *waiter, struct link *link,
     return 0;
 }
 
-static void
-cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static struct waiter *
 waiter_of(struct watches *all, const dibs_claim *claim)
 {
@@ -323,22 +313,6 @@ may_have_missed(const struct waiter *waiter)
     return 0;
 }
 
-/* Returns 0 when the time is up. */
-static int
-sleep_locked(struct watches *all, struct waiter *waiter, dibs_time deadline)
-{
-    struct timespec until;
-    dibs_time left = deadline - all->etcd->host->now();
-    if (left <= 0)
-        return 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    dibs_time sum = until.tv_nsec + left;
-    until.tv_sec += sum / (1000 * DIBS_MS);
-    until.tv_nsec = sum % (1000 * DIBS_MS);
-    (void)pthread_cond_timedwait(&waiter->told, &all->mutex, &until);
-    return 1;
-}
-
 static int
 await_locked(struct watches *all, struct waiter *waiter, dibs_claim *claim,
              dibs_time deadline)
@@ -346,7 +320,8 @@ await_locked(struct watches *all, struct waiter *waiter, dibs_claim *claim,
     dibs_time most = all->etcd->host->now() + CONFIRM;
     waiter->is_inside = 1;
     while (sight_of(waiter) == NOT_YET && !waiter->has_heard &&
-           sleep_locked(all, waiter, deadline < most ? deadline : most))
+           wait_until(&waiter->told, &all->mutex, deadline < most ? deadline : most,
+                      all->etcd->host) == 0)
         continue;
     waiter->is_inside = 0;
     if (waiter->has_heard || may_have_missed(waiter))

@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "sql/until.h"
+#include "util/until.h"
 
 #define EVENTS 32
 /* an answer of which the beginning is here */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "sql/until.h"
+#include "util/until.h"
 
 #define CONNECTIONS 64
 #define CONNECTIONS_MOST 10000

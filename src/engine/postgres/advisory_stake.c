@@ -6,7 +6,7 @@
  */
 #include "advisory.h"
 
-#include "sql/until.h"
+#include "util/until.h"
 
 /* ---- waiting for each other ---- */
 

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "sql/until.h"
+#include "util/until.h"
 
 #define CONNECT_LIMIT (3000 * DIBS_MS)
 #define SILENCE (10000 * DIBS_MS)     /* then we ask whether the server is there */

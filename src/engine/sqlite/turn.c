@@ -11,7 +11,7 @@
  */
 #include "sqlite.h"
 
-#include "sql/until.h"
+#include "util/until.h"
 
 #define PAUSE_FIRST (DIBS_MS / 10)
 #define PAUSE_MOST (3 * DIBS_MS)

@@ -13,7 +13,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
+
+#include "util/until.h"
 
 #define NS_PER_S 1000000000
 #define READS 256 /* taken after one poll */
@@ -186,22 +187,6 @@ span(dibs_time ns)
     return ts;
 }
 
-void
-dibs__zk_sleep_on(const struct zk *zk, pthread_cond_t *cond, pthread_mutex_t *mutex,
-                  dibs_time deadline)
-{
-    dibs_time left = deadline - zk->host->now();
-    struct timespec until;
-    /* conditions know no boot time, and oversleep a suspend: better to look now and then */
-    if (left > NS_PER_S)
-        left = NS_PER_S;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    struct timespec more = span(left);
-    until.tv_sec += more.tv_sec + (until.tv_nsec + more.tv_nsec) / NS_PER_S;
-    until.tv_nsec = (until.tv_nsec + more.tv_nsec) % NS_PER_S;
-    (void)pthread_cond_timedwait(cond, mutex, &until);
-}
-
 /* One step: polls until something comes, but not beyond the deadline. Answers that belong
  * together come together: what is there is taken without another poll. */
 static void
@@ -274,7 +259,8 @@ await_answers(struct batch *batch, dibs_time deadline)
         if (!session->driver && session->connected)
             await_awake(batch, deadline);
         else
-            dibs__zk_sleep_on(session->zk, &batch->answered, &session->mutex, deadline);
+            (void)wait_until(&batch->answered, &session->mutex, deadline,
+                             session->zk->host);
     }
     delist(batch);
     if (!session->driver)
@@ -315,7 +301,7 @@ dibs__zk_await_connection(struct session *session, dibs_time deadline, dibs_erro
 {
     while (!session->connected && session->handle &&
            session->zk->host->now() < deadline && !is_hopeless(session))
-        dibs__zk_sleep_on(session->zk, &session->changed, &session->mutex, deadline);
+        (void)wait_until(&session->changed, &session->mutex, deadline, session->zk->host);
     if (!session->handle)
         return fail_dead(session, err);
     return session->connected ? DIBS_OK : fail_unconnected(session, err);
@@ -348,7 +334,7 @@ dibs__zk_run(struct session *session, struct op *ops, int count, dibs_time deadl
     struct batch *batch = dibs__zk_batch_new(session, ops, count);
     if (!batch)
         return session->zk->host->fail(err, DIBS_ENOMEM, "out of memory");
-    dibs__zk_cond_init(&batch->answered);
+    cond_init(&batch->answered);
     pthread_mutex_lock(&session->mutex);
     int rc = dibs__zk_await_connection(session, deadline, err);
     if (!rc) {

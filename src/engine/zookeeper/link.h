@@ -91,11 +91,6 @@ struct sessions {
     uint64_t births;
 };
 
-/* A condition, and a wait for it until a boot time; it may end early. */
-void dibs__zk_cond_init(pthread_cond_t *cond);
-void dibs__zk_sleep_on(const struct zk *zk, pthread_cond_t *cond, pthread_mutex_t *mutex,
-                       dibs_time deadline);
-
 /* remake gives a session that is not connected a new handle, which has no watches. */
 void dibs__zk_remake(struct session *session);
 /* bury ends a session that the servers ended, or refuse. The mutex is held. */

@@ -11,7 +11,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "util/until.h"
 
 #define AGAIN_AFTER (2000 * DIBS_MS) /* names are looked up again, while nobody answers */
 #define ADDRESS_MAX 80
@@ -151,7 +152,7 @@ start(const struct zk *zk)
     lookup->users = 2;
     memcpy(lookup->hosts, zk->hosts, size);
     pthread_mutex_init(&lookup->mutex, NULL);
-    dibs__zk_cond_init(&lookup->done);
+    cond_init(&lookup->done);
     if (start_thread(lookup) == 0)
         return lookup;
     lookup->users = 1;
@@ -202,7 +203,7 @@ await(const struct zk *zk, struct lookup *lookup, dibs_time deadline, dibs_error
     int rc = DIBS_OK;
     pthread_mutex_lock(&lookup->mutex);
     while (!lookup->is_done && zk->host->now() < deadline)
-        dibs__zk_sleep_on(zk, &lookup->done, &lookup->mutex, deadline);
+        (void)wait_until(&lookup->done, &lookup->mutex, deadline, zk->host);
     if (!lookup->is_done)
         rc = zk->host->fail(err, DIBS_EUNAVAIL, "looking up %s took too long", zk->hosts);
     else if (!lookup->found && lookup->error)

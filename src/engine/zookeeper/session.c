@@ -13,8 +13,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "util/until.h"
 
 #define LEASE_MS 30000 /* of those who name none: their session is also the home */
 
@@ -96,16 +97,6 @@ make_handle(struct session *session, const char *addresses, const clientid_t *id
     return handle;
 }
 
-void
-dibs__zk_cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static void
 free_session(struct session *session)
 {
@@ -135,7 +126,7 @@ make_session(struct zk *zk, int64_t wanted_ms, const char *addresses, uint64_t e
     session->names_edition = edition;
     session->addresses = count_addresses(addresses);
     pthread_mutex_init(&session->mutex, NULL);
-    dibs__zk_cond_init(&session->changed);
+    cond_init(&session->changed);
     session->handle = make_handle(session, addresses, NULL);
     if (session->handle)
         return session;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waiting for a condition variable until a deadline. */
-#ifndef DIBS_SQL_UNTIL_H
-#define DIBS_SQL_UNTIL_H
+#ifndef DIBS_UTIL_UNTIL_H
+#define DIBS_UTIL_UNTIL_H
 
 #include <pthread.h>
 #include <time.h>
@@ -19,23 +19,24 @@ cond_init(pthread_cond_t *cond)
     pthread_condattr_destroy(&attributes);
 }
 
-/* wait_until returns 0 when it is worth another look, at the latest after a minute, or -1:
- * the deadline has passed. */
+/* wait_until returns 0 when it is worth another look, or -1: the deadline has passed. That
+ * clock stands still while the machine is suspended, and boot time does not: so there is a
+ * look after a second at the latest. */
 static inline int
 wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, dibs_time deadline,
            const dibs_host *host)
 {
-    const dibs_time second = 1000 * DIBS_MS, most = 60 * second;
+    const dibs_time second = 1000 * DIBS_MS;
     struct timespec when;
     dibs_time left = deadline - host->now();
     if (left <= 0)
         return -1;
     clock_gettime(CLOCK_MONOTONIC, &when);
-    left = (left < most ? left : most) + when.tv_nsec;
+    left = (left < second ? left : second) + when.tv_nsec;
     when.tv_sec += (time_t)(left / second);
     when.tv_nsec = (long)(left % second);
     (void)pthread_cond_timedwait(cond, mutex, &when);
     return 0;
 }
 
-#endif /* DIBS_SQL_UNTIL_H */
+#endif /* DIBS_UTIL_UNTIL_H */
