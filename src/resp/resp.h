@@ -118,6 +118,14 @@ int dibs__resp_is_stalled(resp_server *server, uint64_t hash);
  * travel in one request, with any hash of that lane. */
 unsigned dibs__resp_lane(const resp_server *server, uint64_t hash);
 
+/* warn writes what users of such a server should know, if there is anything: risk.c.
+ * is_guarded: it does no harm if locks are forgotten. judge does so by what the server said
+ * to INFO memory and INFO persistence, which may be errors. */
+void dibs__resp_warn(char *notice, size_t size, resp_server *server, int is_guarded,
+                     dibs_time deadline);
+void dibs__resp_judge(char *notice, size_t size, const redisReply *memory,
+                      const redisReply *persistence, int is_guarded);
+
 /* ---- replies ---- */
 
 /* What an error reply means to us. */

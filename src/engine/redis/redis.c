@@ -9,6 +9,7 @@
 
 #include "redis.h"
 
+#define WARN_MS 500
 #define CONNECTIONS 4
 #define CONNECTIONS_MAX 64
 #define REPLICAS_WAIT_MS 1000
@@ -210,6 +211,32 @@ greet(struct redis *redis, dibs_time deadline, dibs_error *err)
     return rc;
 }
 
+struct warning {
+    const struct redis *redis;
+    dibs_time deadline;
+};
+
+static int
+warn_of(void *context, resp_server *server)
+{
+    const struct warning *warning = context;
+    const struct redis *redis = warning->redis;
+    dibs_session *session = redis->session;
+    if (!session->notice[0])
+        dibs__resp_warn(session->notice, sizeof session->notice, server,
+                        redis->guard_ms != 0 || redis->quarantine, warning->deadline);
+    return DIBS_OK;
+}
+
+/* It is only for a notice: so it may neither fail nor take long. */
+static void
+warn(struct redis *redis, dibs_time deadline)
+{
+    dibs_time most = redis->host->now() + WARN_MS * DIBS_MS;
+    struct warning warning = { redis, deadline < most ? deadline : most };
+    (void)redis->topology->each(redis, warning.deadline, warn_of, &warning, NULL);
+}
+
 void
 dibs__redis_close(void *state, int forked)
 {
@@ -243,6 +270,8 @@ open_parts(struct redis *redis, const dibs_url_parts *url, dibs_time deadline,
         rc = dibs__redis_gate_open(redis, url, deadline, err);
     if (!rc)
         rc = dibs__redis_cells_open(redis, err);
+    if (!rc)
+        warn(redis, deadline);
     return rc ? rc : redis->layout->open(redis, url, err);
 }
 

@@ -163,23 +163,36 @@ check_different(const struct redlock *redlock, char ids[][RUN_ID_LEN + 1],
     return DIBS_OK;
 }
 
+static void
+warn_of(const struct redlock *redlock, const struct round *round, int node)
+{
+    dibs_session *session = redlock->session;
+    if (!session->notice[0])
+        dibs__resp_judge(session->notice, sizeof session->notice,
+                         reply_of(round, node, 2), reply_of(round, node, 3),
+                         redlock->guard_ms != 0);
+}
+
 /* a first round: are they there, do they let us in, what time is it? */
 static int
 greet(struct redlock *redlock, dibs_time deadline, dibs_error *err)
 {
     char ids[NODES_MAX][RUN_ID_LEN + 1] = { "" };
-    resp_command commands[2] = { 0 };
+    resp_command commands[4] = { 0 };
     struct round round = { .redlock = redlock,
                            .script = SCRIPT_NONE,
                            .commands = commands,
-                           .count = 2,
+                           .count = 4,
                            .nodes = dibs__redlock_all(redlock) };
     dibs_time limit = redlock->host->now() + GREET_LIMIT;
     int answered = 0, denied = 0;
     round.deadline = deadline < limit ? deadline : limit;
     dibs__resp_word(&commands[0], "TIME");
-    dibs__resp_word(&commands[1], "INFO");
-    dibs__resp_word(&commands[1], "server");
+    for (int i = 1; i < 4; i++) {
+        static const char *const sections[] = { "server", "memory", "persistence" };
+        dibs__resp_word(&commands[i], "INFO");
+        dibs__resp_word(&commands[i], sections[i - 1]);
+    }
     int rc = dibs__redlock_begin(&round, err);
     if (rc)
         return rc;
@@ -197,6 +210,7 @@ greet(struct redlock *redlock, dibs_time deadline, dibs_error *err)
         answered++;
         read_clock(redlock, i, reply_of(&round, i, 0));
         read_run_id(ids[i], reply_of(&round, i, 1));
+        warn_of(redlock, &round, i);
     }
     dibs__redlock_end_round(&round);
     if (answered < redlock->majority)
