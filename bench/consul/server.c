@@ -83,7 +83,7 @@ server_count(const server *s)
     return counts;
 }
 
-/* Ours only: those of `consul lock` in other parts may end meanwhile. */
+/* Ours only, by their names: those of `consul lock` in other parts may end meanwhile. */
 double
 consul_sessions(const server *s)
 {
@@ -91,7 +91,7 @@ consul_sessions(const server *s)
     const char *answer = raw_http_ask(http, "GET", "/v1/session/list", NULL);
     double count = 0;
 
-    while ((answer = strstr(answer, "\"Name\":\"dibs: ")) != NULL) {
+    while ((answer = strstr(answer, "\"dibs: ")) != NULL) {
         answer++;
         count++;
     }

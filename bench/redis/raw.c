@@ -5,8 +5,6 @@
 
 #include "redis.h"
 
-#define VALUE "0123456789abcdef0123456789abcdef"
-
 static const char compare_and_delete[] =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) "
     "else return 0 end";
@@ -49,7 +47,7 @@ raw_close(raw *r)
 void
 raw_append_lock(raw *r, const char *name)
 {
-    const char *words[] = { "SET", name, VALUE, "NX", "PX", "30000" };
+    const char *words[] = { "SET", name, RAW_VALUE, "NX", "PX", "30000" };
 
     (void)redisAppendCommandArgv(r->link, 6, words, NULL);
 }
@@ -76,7 +74,7 @@ raw_lock(raw *r, const char *name)
 void
 raw_unlock(raw *r, const char *name)
 {
-    const char *words[] = { "EVALSHA", r->sha, "1", name, VALUE };
+    const char *words[] = { "EVALSHA", r->sha, "1", name, RAW_VALUE };
     redisReply *reply = raw_ask(r->link, 5, words);
 
     if (reply->integer != 1)

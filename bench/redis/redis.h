@@ -38,6 +38,7 @@ redisReply *raw_ask(redisContext *link, int count, const char **words);
 void raw_load(redisContext *link, const char *script, char sha[41]);
 
 /* A lock as the documentation of Redis has it: SET NX PX and a compare-and-delete. */
+#define RAW_VALUE "0123456789abcdef0123456789abcdef"
 typedef struct raw {
     redisContext *link;
     char sha[41];

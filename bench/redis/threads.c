@@ -3,7 +3,7 @@
  * Threads of one process, each with a name of its own: all of them on one client of dibs,
  * which has a few connections, against one blocking connection of hiredis for each. The
  * work is the same, SET NX PX and a compare-and-delete (layout plain); the default layout
- * is measured beside it.
+ * is measured beside it, and what sharing connections gains at best (shared.h).
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis.h"
+#include "shared.h"
 
-enum { THREADS_MAX = 64, BY_HAND = 0, PLAIN, QUEUE, CONTESTANTS };
+enum { THREADS_MAX = 64, BY_HAND = 0, PLAIN, QUEUE, SHARED, CONTESTANTS };
 
-static const char *const contestant_names[CONTESTANTS] = { "raw", "plain", "queue" };
+static const char *const contestant_names[CONTESTANTS] = { "raw", "plain", "queue",
+                                                           "shared by hand" };
 
 /* How many threads, and by how much dibs has to be faster: across CPUs, on one. */
 static const struct {
@@ -29,7 +30,8 @@ enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 typedef struct crowd {
     raw links[THREADS_MAX];
-    dibs *clients[CONTESTANTS]; /* but for BY_HAND */
+    shared *shared;
+    dibs *clients[CONTESTANTS]; /* PLAIN and QUEUE */
     int who;
     _Atomic int stop;
     struct {
@@ -51,6 +53,11 @@ one_pair(crowd *c, int index, const char *name)
     if (c->who == BY_HAND) {
         raw_lock(&c->links[index], name);
         raw_unlock(&c->links[index], name);
+        return;
+    }
+    if (c->who == SHARED) {
+        shared_lock(c->shared, index, name);
+        shared_unlock(c->shared, index, name);
         return;
     }
     bench_check(dibs_lock(&hold, c->clients[c->who], name, &err), &err);
@@ -153,18 +160,20 @@ redis_threads(void)
                    "rounds of 150 ms in turn");
     for (int i = 0; i < THREADS_MAX; i++)
         raw_open(&c->links[i], 0);
+    c->shared = shared_open();
     for (int place = 0; place < PLACES; place++) {
         place_client(place);
         /* the client's own threads start where it was opened */
-        for (int who = PLAIN; who < CONTESTANTS; who++) {
+        for (int who = PLAIN; who <= QUEUE; who++) {
             server_url(url, sizeof url, contestant_names[who]);
             c->clients[who] = bench_open(url);
         }
         for (int setting = 0; setting < SETTINGS; setting++)
             one_setting(c, place, setting);
-        for (int who = PLAIN; who < CONTESTANTS; who++)
+        for (int who = PLAIN; who <= QUEUE; who++)
             dibs_close(c->clients[who]);
     }
     for (int i = 0; i < THREADS_MAX; i++)
         raw_close(&c->links[i]);
+    shared_close(c->shared);
 }
