@@ -73,6 +73,7 @@
 #include "resp/wire.h"
 
 #define SILENCE_MOST (10000 * DIBS_MS) /* with replies due: the server is not there */
+#define SILENCE_SOME (1000 * DIBS_MS)  /* enough, if somebody's time is up as well */
 #define IDLE (5 * DIBS_MS)             /* after that we look before we send */
 #define OUT_MOST ((size_t)16 << 20)
 #define FLIGHTS_MOST 2 /* one would make two threads take turns */
@@ -607,8 +608,20 @@ take_back_locked(resp_link *link, resp_op *op, size_t at)
     dibs__op_recycle(op, &link->spare);
 }
 
+/* A connection that swallows what is sent is not to cost us the holds that another would
+ * keep: so it is given up long before SILENCE_MOST if callers run out of time on it, whose
+ * limits are a part of their lease. */
+static void
+suspect_locked(resp_link *link, struct wakes *wakes)
+{
+    if (link->heard || link->access->host->now() - link->quiet_since < SILENCE_SOME)
+        return;
+    break_locked(link, 0, "no answer in time");
+    clean_up_locked(link, wakes);
+}
+
 static int
-give_up_locked(resp_op *op, dibs_error *err)
+give_up_locked(resp_op *op, struct wakes *wakes, dibs_error *err)
 {
     resp_link *link = op->link;
     const dibs_host *host = link->access->host;
@@ -620,6 +633,7 @@ give_up_locked(resp_op *op, dibs_error *err)
     }
     op->is_orphan = 1;
     link->orphans++;
+    suspect_locked(link, wakes);
     return host->fail(err, DIBS_EUNKNOWN, "%s: no answer in time", link->where);
 }
 
@@ -652,7 +666,7 @@ wait_locked(resp_op *op, dibs_time deadline, redisReply **replies, struct wakes 
             lead_locked(op, deadline, wakes);
         }
         if (atomic_load(&op->state) != OP_DONE && link->access->host->now() >= deadline)
-            return give_up_locked(op, err);
+            return give_up_locked(op, wakes, err);
     }
     return take_locked(op, replies, err);
 }

@@ -496,6 +496,31 @@ test_order_silent(void)
     check_order(0);
 }
 
+/* One that swallows everything is given up after a second, if callers run out of time. */
+static void
+test_swallowed(void)
+{
+    struct path path;
+    redisReply *reply;
+    server_start(&one, NULL);
+    path_open(&path);
+    relay_hold(path.between);
+    int64_t began = now_ms();
+    for (int tries = 0; relay_count(path.between) == 4; tries++) {
+        CHECK(tries < 20);
+        (void)ask(path.to, 1, in_ms(slowly(100)), &reply, NULL, "SET", "order", "late");
+        if (reply != NULL) {
+            freeReplyObject(reply);
+        }
+    }
+    CHECK_WITHIN(now_ms() - began, 1000, 1000 + slowly(1500));
+    must_ask(path.to, 1, "SET", "order", "last");
+    relay_let_go(path.between, 0);
+    sleep_ms(200);
+    check_value("last");
+    path_close(&path);
+}
+
 /* The same with a server that stands still, where all is waiting in its sockets. */
 static void
 test_order_paused(void)
@@ -737,6 +762,7 @@ static const struct test_case cases[] = {
     { "idle", test_idle },
     { "order_hung_up", test_order_hung_up },
     { "order_silent", test_order_silent },
+    { "swallowed", test_swallowed },
     { "order_paused", test_order_paused },
     { "absent", test_absent },
     { "left_behind", test_left_behind },
