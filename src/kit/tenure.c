@@ -7,7 +7,7 @@
  */
 #include "tenure.h"
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define ROUNDS 8                   /* of looking for a tenure that is not lost at once */
 #define PAUSE_FIRST (10 * DIBS_MS) /* after a failure to keep one */
@@ -132,7 +132,8 @@ secure_locked(kit_tenures *tenures, kit_tenure *tenure, dibs_time until,
 {
     const dibs_host *host = tenures->host;
     while (tenure->is_busy && tenure->state == ALIVE && safe_until(tenure) < until) {
-        if (wait_until(&tenures->changed, &tenures->mutex, deadline, tenures->host) != 0)
+        if (wait_for(&tenures->changed, &tenures->mutex,
+                     deadline - tenures->host->now()) != 0)
             return host->fail(err, DIBS_EUNAVAIL, "the store does not answer");
     }
     if (tenure->state != ALIVE)
@@ -241,7 +242,8 @@ enter_locked(kit_tenures *tenures, int64_t wanted, unsigned n, dibs_time deadlin
 {
     kit_tenure *tenure = such_locked(tenures, wanted, n);
     while (tenure && tenure->state == BEGINNING) {
-        if (wait_until(&tenures->changed, &tenures->mutex, deadline, tenures->host) != 0)
+        if (wait_for(&tenures->changed, &tenures->mutex,
+                     deadline - tenures->host->now()) != 0)
             return tenures->host->fail(err, DIBS_EUNAVAIL, "the store does not answer");
         tenure = such_locked(tenures, wanted, n);
     }

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define PATIENCE_LEAST (250 * DIBS_MS) /* with the store */
 #define PATIENCE_MOST (2000 * DIBS_MS)
@@ -96,7 +96,7 @@ static void
 rest_locked(kit_tenures *tenures, dibs_time due)
 {
     if (!tenures->is_woken && !tenures->is_stopping)
-        (void)wait_until(&tenures->woken, &tenures->mutex, due, tenures->host);
+        (void)wait_for(&tenures->woken, &tenures->mutex, due - tenures->host->now());
 }
 
 static void *

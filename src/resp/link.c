@@ -69,7 +69,7 @@
 #include <time.h>
 
 #include "resp/op.h"
-#include "util/until.h"
+#include "util/wait.h"
 #include "resp/wire.h"
 
 #define SILENCE_MOST (10000 * DIBS_MS) /* with replies due: the server is not there */
@@ -227,7 +227,7 @@ be_up_locked(resp_link *link, dibs_time deadline, dibs_error *err)
             return host->fail(err, link->failure.code, "%s", link->failure.text);
         if (link->state == DOWN)
             return connect_locked(link, deadline, err);
-        if (wait_until(&link->changed, &link->mutex, deadline, host) != 0)
+        if (wait_for(&link->changed, &link->mutex, deadline - host->now()) != 0)
             return host->fail(err, DIBS_EUNAVAIL, "connect to %s: no answer in time",
                               link->where);
     }

@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 #include "resp/wire.h"
 
 #define CONNECT_LIMIT (3000 * DIBS_MS)
@@ -667,8 +667,8 @@ start_locked(resp_listener *listener, dibs_error *err)
 static int
 wait_locked(resp_listener *listener, dibs_time deadline)
 {
-    return wait_until(&listener->changed, &listener->mutex, deadline,
-                      listener->access->host);
+    return wait_for(&listener->changed, &listener->mutex,
+                    deadline - listener->access->host->now());
 }
 
 static int

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 /* a statement that the server rolled back is run again so often, with longer pauses */
 #define AGAIN_MOST 30
@@ -143,7 +143,7 @@ static int
 wait_locked(sql_pool *pool, dibs_time deadline)
 {
     pool->waiting++;
-    int rc = wait_until(&pool->returned, &pool->mutex, deadline, pool->host);
+    int rc = wait_for(&pool->returned, &pool->mutex, deadline - pool->host->now());
     pool->waiting--;
     return rc;
 }

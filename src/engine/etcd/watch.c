@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 #include "wire.h"
 
 #define BUCKETS 1024
@@ -320,8 +320,8 @@ await_locked(struct watches *all, struct waiter *waiter, dibs_claim *claim,
     dibs_time most = all->etcd->host->now() + CONFIRM;
     waiter->is_inside = 1;
     while (sight_of(waiter) == NOT_YET && !waiter->has_heard &&
-           wait_until(&waiter->told, &all->mutex, deadline < most ? deadline : most,
-                      all->etcd->host) == 0)
+           wait_for(&waiter->told, &all->mutex,
+                    (deadline < most ? deadline : most) - all->etcd->host->now()) == 0)
         continue;
     waiter->is_inside = 0;
     if (waiter->has_heard || may_have_missed(waiter))

@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define EVENTS 32
 /* an answer of which the beginning is here */
@@ -101,7 +101,7 @@ dibs__my_wire_await_calm_locked(struct my_wires *wires, struct my_wire *wire,
                                 dibs_time deadline)
 {
     while (wire->state == WIRE_BUSY) {
-        if (wait_until(&wires->calm, &wires->mutex, deadline, wires->host))
+        if (wait_for(&wires->calm, &wires->mutex, deadline - wires->host->now()))
             return -1;
     }
     return 0;

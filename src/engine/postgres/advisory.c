@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define CONNECTIONS 64
 #define CONNECTIONS_MOST 10000

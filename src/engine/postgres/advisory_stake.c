@@ -6,7 +6,7 @@
  */
 #include "advisory.h"
 
-#include "util/until.h"
+#include "util/wait.h"
 
 /* ---- waiting for each other ---- */
 
@@ -14,7 +14,7 @@ static int
 wait_locked(struct advisory *advisory, dibs_time deadline)
 {
     advisory->waiting++;
-    int rc = wait_until(&advisory->freed, &advisory->mutex, deadline, advisory->host);
+    int rc = wait_for(&advisory->freed, &advisory->mutex, deadline - advisory->host->now());
     advisory->waiting--;
     return rc;
 }

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define CONNECT_LIMIT (3000 * DIBS_MS)
 #define SILENCE (10000 * DIBS_MS)     /* then we ask whether the server is there */
@@ -213,7 +213,7 @@ await(struct listener *listener, dibs_time deadline, dibs_error *err)
     while (!rc && !listener->is_listening) {
         if (listener->failures != failures)
             rc = host->fail(err, DIBS_EUNAVAIL, "%s", listener->failure.text);
-        else if (wait_until(&listener->changed, &listener->mutex, deadline, host))
+        else if (wait_for(&listener->changed, &listener->mutex, deadline - host->now()))
             rc = host->fail(err, DIBS_EUNAVAIL, "PostgreSQL did not listen in time");
     }
     pthread_mutex_unlock(&listener->mutex);

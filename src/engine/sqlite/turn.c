@@ -11,7 +11,7 @@
  */
 #include "sqlite.h"
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define PAUSE_FIRST (DIBS_MS / 10)
 #define PAUSE_MOST (3 * DIBS_MS)
@@ -68,7 +68,7 @@ queue_locked(struct lite_turns *turns, const dibs_host *host, dibs_time deadline
     cond_init(&place.cond);
     join_locked(turns, &place);
     while (!place.is_called && !is_late)
-        is_late = wait_until(&place.cond, &turns->mutex, deadline, host) != 0;
+        is_late = wait_for(&place.cond, &turns->mutex, deadline - host->now()) != 0;
     if (!place.is_called)
         leave_locked(turns, &place);
     pthread_cond_destroy(&place.cond);

@@ -14,7 +14,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define NS_PER_S 1000000000
 #define READS 256 /* taken after one poll */
@@ -259,8 +259,8 @@ await_answers(struct batch *batch, dibs_time deadline)
         if (!session->driver && session->connected)
             await_awake(batch, deadline);
         else
-            (void)wait_until(&batch->answered, &session->mutex, deadline,
-                             session->zk->host);
+            (void)wait_for(&batch->answered, &session->mutex,
+                           deadline - session->zk->host->now());
     }
     delist(batch);
     if (!session->driver)
@@ -301,7 +301,8 @@ dibs__zk_await_connection(struct session *session, dibs_time deadline, dibs_erro
 {
     while (!session->connected && session->handle &&
            session->zk->host->now() < deadline && !is_hopeless(session))
-        (void)wait_until(&session->changed, &session->mutex, deadline, session->zk->host);
+        (void)wait_for(&session->changed, &session->mutex,
+                       deadline - session->zk->host->now());
     if (!session->handle)
         return fail_dead(session, err);
     return session->connected ? DIBS_OK : fail_unconnected(session, err);

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define AGAIN_AFTER (2000 * DIBS_MS) /* names are looked up again, while nobody answers */
 #define ADDRESS_MAX 80
@@ -203,7 +203,7 @@ await(const struct zk *zk, struct lookup *lookup, dibs_time deadline, dibs_error
     int rc = DIBS_OK;
     pthread_mutex_lock(&lookup->mutex);
     while (!lookup->is_done && zk->host->now() < deadline)
-        (void)wait_until(&lookup->done, &lookup->mutex, deadline, zk->host);
+        (void)wait_for(&lookup->done, &lookup->mutex, deadline - zk->host->now());
     if (!lookup->is_done)
         rc = zk->host->fail(err, DIBS_EUNAVAIL, "looking up %s took too long", zk->hosts);
     else if (!lookup->found && lookup->error)

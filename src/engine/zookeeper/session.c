@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "util/until.h"
+#include "util/wait.h"
 
 #define LEASE_MS 30000 /* of those who name none: their session is also the home */
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for a condition variable until a deadline. */
-#ifndef DIBS_UTIL_UNTIL_H
-#define DIBS_UTIL_UNTIL_H
+/* Waiting for a condition variable, for some time. */
+#ifndef DIBS_UTIL_WAIT_H
+#define DIBS_UTIL_WAIT_H
 
 #include <pthread.h>
+#include <stdint.h>
 #include <time.h>
-
-#include <dibs/engine.h>
 
 /* Condition variables do not know boot time; they are made to go by this clock. */
 static inline void
@@ -19,16 +18,14 @@ cond_init(pthread_cond_t *cond)
     pthread_condattr_destroy(&attributes);
 }
 
-/* wait_until returns 0 when it is worth another look, or -1: the deadline has passed. That
- * clock stands still while the machine is suspended, and boot time does not: so there is a
- * look after a second at the latest. */
+/* wait_for waits for so many nanoseconds. It returns 0 when it is worth another look, or -1:
+ * there is no time left. That clock stands still while the machine is suspended, and
+ * deadlines do not: so there is a look after a second at the latest. */
 static inline int
-wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, dibs_time deadline,
-           const dibs_host *host)
+wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t left)
 {
-    const dibs_time second = 1000 * DIBS_MS;
+    const int64_t second = 1000000000;
     struct timespec when;
-    dibs_time left = deadline - host->now();
     if (left <= 0)
         return -1;
     clock_gettime(CLOCK_MONOTONIC, &when);
@@ -39,4 +36,4 @@ wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, dibs_time deadline,
     return 0;
 }
 
-#endif /* DIBS_UTIL_UNTIL_H */
+#endif /* DIBS_UTIL_WAIT_H */
