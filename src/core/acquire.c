@@ -423,7 +423,7 @@ explain(const struct ask *ask, int rc, dibs_error *err)
         why = "its owner has it shared, and upgrading would deadlock; release it first";
         break;
     default:
-        return rc; /* whoever failed has said it */
+        return dibs__fail_as(err, rc); /* whoever failed has said it */
     }
     return dibs__fail_at(ask->client, err, rc, "lock", ask->request.name, ask->name_len,
                          "%s%s", why, limit);

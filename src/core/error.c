@@ -81,9 +81,25 @@ dibs__fail(dibs_error *err, int code, const char *format, ...)
 }
 
 int
+dibs__fail_as(dibs_error *err, int code)
+{
+    if (err)
+        err->code = code;
+    return code;
+}
+
+int
 dibs__fail_memory(dibs_error *err)
 {
     return dibs__fail(err, DIBS_ENOMEM, "out of memory");
+}
+
+/* Could not be asked, or was not heard: engines turn one into the other, and what they said
+ * of the first is true of the second. */
+static int
+is_trouble(int code)
+{
+    return code == DIBS_EUNAVAIL || code == DIBS_EUNKNOWN || code == DIBS_ETIMEDOUT;
 }
 
 void
@@ -94,7 +110,8 @@ dibs__error_wrap(dibs_error *err, int code, const char *engine, const char *form
     if (!err)
         return;
     /* an engine that returned a code without a text leaves an older text behind */
-    int has_text = err->code == code && err->text[0] != '\0';
+    int is_same = err->code == code || (is_trouble(err->code) && is_trouble(code));
+    int has_text = is_same && err->text[0] != '\0';
     (void)snprintf(said, sizeof said, "%s", has_text ? err->text : dibs_strerror(code));
     va_start(args, format);
     int used = vsnprintf(err->text, sizeof err->text, format, args);

@@ -9,6 +9,9 @@
 int dibs__fail(dibs_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* dibs__fail_as leaves what *err says, for a code that is another than it was said with. */
+int dibs__fail_as(dibs_error *err, int code);
+
 /* dibs__fail_memory is dibs__fail for an allocation that failed. */
 int dibs__fail_memory(dibs_error *err);
 

@@ -283,7 +283,7 @@ dibs__grant_end(dibs *client, dibs__grant *grant, uint32_t linger_ms, int lost,
             direct || deadline ? deadline : dibs__now() + RELEASE_WAIT, err);
     if (rc == DIBS_EUNKNOWN || rc == DIBS_EUNAVAIL) {
         dibs__keeper_adopt(client, grant, dibs__now());
-        return lost ? DIBS_ELOST : DIBS_EUNKNOWN;
+        return lost ? DIBS_ELOST : dibs__fail_as(err, DIBS_EUNKNOWN);
     }
     if (lost || rc == DIBS_ENOTHELD)
         return DIBS_ELOST;
