@@ -36,6 +36,11 @@ struct ticket {
 int ticket_find(struct ticket *out, dibs *client, const char *name, int mode,
                 dibs_error *err);
 
+/* ticket_parse finds the first ticket for that URL and name in a text like $DIBS_TICKET, and
+ * returns what is behind it: there may be more. NULL if there is none. */
+const char *ticket_parse(struct ticket *out, const char *text, const char *url,
+                         const char *name);
+
 /* ticket_print returns the value of DIBS_TICKET for CMD, to be freed: what the outer one
  * says and the holds of `taking`. NULL if memory ran out. */
 char *ticket_print(const struct taking *taking);

@@ -61,6 +61,20 @@ parse_entry(struct ticket *out, const char *entry, size_t len, uint64_t url_hash
     return true;
 }
 
+const char *
+ticket_parse(struct ticket *out, const char *text, const char *url, const char *name)
+{
+    uint64_t url_hash = hash_of(url);
+    while (*text) {
+        size_t len = strcspn(text, ",");
+        bool is_it = parse_entry(out, text, len, url_hash, name);
+        text += len + (text[len] == ',');
+        if (is_it)
+            return text;
+    }
+    return NULL;
+}
+
 static bool
 still_held(dibs *client, const char *name, uint64_t token)
 {
@@ -96,13 +110,9 @@ int
 ticket_find(struct ticket *out, dibs *client, const char *name, int mode, dibs_error *err)
 {
     const char *at = getenv("DIBS_TICKET");
-    uint64_t url_hash = at ? hash_of(dibs_url(client)) : 0;
-    for (; at && *at; at += *at == ',') {
-        size_t len = strcspn(at, ",");
-        if (parse_entry(out, at, len, url_hash, name) &&
-            still_held(client, name, out->token))
+    while (at && (at = ticket_parse(out, at, dibs_url(client), name)) != NULL) {
+        if (still_held(client, name, out->token))
             return fits(out, name, mode, err);
-        at += len;
     }
     return 0;
 }

@@ -131,6 +131,9 @@ try_once(struct course *course, struct transfer *transfer, unsigned server,
     CURLcode why = client->settings.tls ? perform_quietly(transfer->easy)
                                         : curl_easy_perform(transfer->easy);
     course->tries++;
+    /* libcurl takes what ends within the headers for an answer that is empty */
+    if (why == CURLE_OK && !transfer->has_begun)
+        why = CURLE_GOT_NOTHING;
     if (why != CURLE_OK)
         return judge(course, transfer, why, err);
     take_answer(transfer, course, answer);

@@ -127,6 +127,7 @@ take_header(char *line, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
     transfer->index = dibs__http_index_of(line, size * count, transfer->index);
+    transfer->has_begun = line[0] == '\r' || line[0] == '\n';
     return size * count;
 }
 
@@ -309,7 +310,7 @@ dibs__http_transfer_prepare(struct transfer *transfer, const http_request *reque
                             unsigned server, int64_t limit_ms, int64_t connect_ms)
 {
     CURL *easy = transfer->easy;
-    transfer->is_resent = 0;
+    transfer->is_resent = transfer->has_begun = 0;
     transfer->is_too_large = 0;
     transfer->index = 0;
     transfer->len = 0;

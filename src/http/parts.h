@@ -55,6 +55,7 @@ struct transfer {
     char method[8];   /* it is set up with; "": none */
     int is_resent;    /* libcurl wanted to send the request again, and was not let */
     int is_too_large; /* the answer */
+    int has_begun;    /* all headers of the answer came */
     uint64_t index;
     char *text; /* the answer so far */
     size_t len, room;

@@ -39,7 +39,8 @@ dibs__resp_address_parse(resp_address *out, const char *text, size_t len,
     }
     size_t host_len = (size_t)(host_end - host);
     const char *rest = host_end + (host_end < end && *host_end == ']');
-    if (host_len == 0 || host_len >= sizeof(out->host) || memchr(host, '\0', host_len))
+    if (host_len == 0 || host_len >= sizeof(out->host) || memchr(host, '\0', host_len) ||
+        memchr(host, '[', host_len))
         return -1;
     if (rest < end &&
         (*rest != ':' || parse_port(&port, rest + 1, (size_t)(end - rest) - 1) != 0))

@@ -96,8 +96,8 @@ make_bounded(void)
     redisReaderFree(reader);
 }
 
-static redisReader *
-reader_new(void)
+redisReader *
+dibs__wire_reader(void)
 {
     redisReader *reader = redisReaderCreate();
     pthread_once(&bounded_once, make_bounded);
@@ -106,8 +106,8 @@ reader_new(void)
     return reader;
 }
 #else
-static redisReader *
-reader_new(void)
+redisReader *
+dibs__wire_reader(void)
 {
     redisReader *reader = redisReaderCreate();
     if (reader != NULL)
@@ -133,7 +133,7 @@ dibs__wire_open(struct wire *wire, const resp_address *address,
 {
     dibs__wire_init(wire, wire->access, wire->wake_fd);
     dibs__wire_where(wire->where, sizeof(wire->where), address);
-    wire->reader = reader_new();
+    wire->reader = dibs__wire_reader();
     if (wire->reader == NULL)
         return wire->access->host->fail(err, DIBS_ENOMEM, "out of memory");
     int code = dibs__wire_connect(wire, address, deadline, err);

@@ -81,6 +81,9 @@ int dibs__wire_is_quiet(struct wire *wire);
 
 /* ---- among the files of a wire ---- */
 
+/* reader: what parses, and believes no length that it is told. NULL: out of memory. */
+redisReader *dibs__wire_reader(void);
+
 /* connect: a socket that is connected. DIBS_OK, EUNAVAIL. */
 int dibs__wire_connect(struct wire *wire, const resp_address *address, dibs_time deadline,
                        dibs_error *err);

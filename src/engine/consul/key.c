@@ -127,7 +127,11 @@ dibs__consul_name_of(const struct consul *consul, const char *key,
         return -1;
     const char *text = key + at;
     len -= at + end;
-    int is_dots = strncmp(text, "%2E", 3) == 0 && (len == 3 || len == 6);
-    return unescape(name, DIBS_NAME_MAX, name_len, text, len,
-                    is_dots ? is_special_or_dot : is_special);
+    int is_dots = (len == 3 || len == 6) && strncmp(text, "%2E%2E", len) == 0;
+    escape_needs *needs = is_dots ? is_special_or_dot : is_special;
+    if (unescape(name, DIBS_NAME_MAX, &len, text, len, needs) ||
+        needs_of(name, len) != needs)
+        return -1;
+    *name_len = len;
+    return 0;
 }

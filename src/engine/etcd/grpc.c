@@ -5,10 +5,11 @@
  * know is skipped. Nothing is taken for granted of what the server sends: every length is
  * checked against what is there.
  *
- * Parts: writing; reading fields; reading messages.
+ * Parts: writing; frames; reading fields; reading messages.
  */
 #include "grpc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* kinds of fields */
@@ -127,7 +128,7 @@ dibs__etcd_grpc_cancel(char *out, int64_t id)
     return to.len;
 }
 
-/* ---- reading fields ---- */
+/* ---- frames ---- */
 
 int64_t
 dibs__etcd_grpc_frame(const char head[GRPC_HEAD])
@@ -137,6 +138,77 @@ dibs__etcd_grpc_frame(const char head[GRPC_HEAD])
         len = len << 8 | (unsigned char)head[i];
     return head[0] == 0 && len <= GRPC_MESSAGE_MAX ? (int64_t)len : -1;
 }
+
+/* Takes what is complete; returns how many bytes that was, or -1. */
+static int64_t
+take_frames(const char *bytes, size_t len, grpc_take *take, void *context)
+{
+    size_t at = 0;
+    while (len - at >= GRPC_HEAD) {
+        int64_t size = dibs__etcd_grpc_frame(bytes + at);
+        if (size < 0)
+            return -1;
+        if ((size_t)size > len - at - GRPC_HEAD)
+            break;
+        if (take(context, bytes + at + GRPC_HEAD, (size_t)size) != 0)
+            return -1;
+        at += GRPC_HEAD + (size_t)size;
+    }
+    return (int64_t)at;
+}
+
+static int
+keep(struct grpc_stream *stream, const char *bytes, size_t len)
+{
+    if (stream->len + len > stream->room) {
+        size_t room = 2 * (stream->len + len);
+        char *kept = realloc(stream->kept, room);
+        if (!kept)
+            return -1;
+        stream->kept = kept;
+        stream->room = room;
+    }
+    memcpy(stream->kept + stream->len, bytes, len);
+    stream->len += len;
+    return 0;
+}
+
+/* What is complete is taken from where it is; only the rest is copied. */
+int
+dibs__etcd_grpc_feed(struct grpc_stream *stream, const char *bytes, size_t len,
+                     grpc_take *take, void *context)
+{
+    int64_t taken = stream->len == 0 ? take_frames(bytes, len, take, context) : 0;
+    if (taken < 0)
+        return -1;
+    if ((size_t)taken == len)
+        return 0;
+    int is_new = stream->len == 0;
+    if (keep(stream, bytes + taken, len - (size_t)taken) != 0)
+        return -1;
+    if (is_new)
+        return 0;
+    taken = take_frames(stream->kept, stream->len, take, context);
+    if (taken < 0)
+        return -1;
+    stream->len -= (size_t)taken;
+    memmove(stream->kept, stream->kept + taken, stream->len);
+    return 0;
+}
+
+void
+dibs__etcd_grpc_clear(struct grpc_stream *stream)
+{
+    stream->len = 0;
+}
+
+void
+dibs__etcd_grpc_free(struct grpc_stream *stream)
+{
+    free(stream->kept);
+}
+
+/* ---- reading fields ---- */
 
 struct field {
     uint64_t number; /* its number */

@@ -15,6 +15,20 @@ size_t dibs__etcd_grpc_cancel(char *out, int64_t id);
 /* frame: the length of the message that follows its head, or -1: it is none we can read. */
 int64_t dibs__etcd_grpc_frame(const char head[GRPC_HEAD]);
 
+/* The stream, put together from pieces of any size. feed gives `take` each message that is
+ * complete: 0, or -1: `take` returned not 0, these are no frames, or memory ran out; then
+ * nothing more is to be fed before clear, which forgets what is left of a message. Zero it
+ * first; free after the last. */
+struct grpc_stream {
+    char *kept; /* what came, and is not yet a whole message */
+    size_t len, room;
+};
+typedef int grpc_take(void *context, const char *message, size_t len);
+int dibs__etcd_grpc_feed(struct grpc_stream *stream, const char *bytes, size_t len,
+                         grpc_take *take, void *context);
+void dibs__etcd_grpc_clear(struct grpc_stream *stream);
+void dibs__etcd_grpc_free(struct grpc_stream *stream);
+
 /* What the server says; texts point into the message. */
 struct grpc_message {
     int64_t id, revision, compact_revision;

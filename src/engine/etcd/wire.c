@@ -51,9 +51,8 @@ struct etcd_wire {
     int is_closing, is_ending;
     int64_t pause_ms; /* before the next stream */
 
-    /* the thread's: what came, and is not yet a whole message */
-    char *kept;
-    size_t kept_len, kept_room;
+    /* the thread's */
+    struct grpc_stream heard;
     int is_broken; /* this stream says what we cannot read */
 };
 
@@ -261,13 +260,6 @@ drop_stream(etcd_wire *wire)
 }
 
 static void
-break_off(etcd_wire *wire)
-{
-    wire->is_broken = 1;
-    drop_stream(wire);
-}
-
-static void
 take_end(etcd_wire *wire, const struct grpc_message *message)
 {
     char reason[160];
@@ -285,102 +277,56 @@ take_end(etcd_wire *wire, const struct grpc_message *message)
         wire->events.ended(wire->context, message->id, message->compact_revision, reason);
 }
 
-static void
+static int
 take_events(etcd_wire *wire, struct grpc_message *message)
 {
     wire_event event;
     int more;
     while ((more = dibs__etcd_grpc_next(message, &event)) > 0)
         wire->events.happened(wire->context, message->id, &event);
-    if (more < 0)
-        break_off(wire);
+    return more;
 }
 
-static void
+static int
 take_news(etcd_wire *wire, struct grpc_message *message)
 {
     pthread_mutex_lock(&wire->mutex);
     wire->pause_ms = 0; /* this server serves us */
     pthread_mutex_unlock(&wire->mutex);
     if (!is_known(wire, message->id))
-        return;
+        return 0;
     if (message->is_created)
         wire->events.made(wire->context, message->id, message->revision);
-    take_events(wire, message);
+    return take_events(wire, message);
 }
 
-static void
-take_message(etcd_wire *wire, const char *bytes, size_t len)
+static int
+take_message(void *context, const char *bytes, size_t len)
 {
+    etcd_wire *wire = context;
     struct grpc_message message;
-    if (dibs__etcd_grpc_parse(&message, bytes, len) < 0) {
-        break_off(wire);
-        return;
-    }
+    if (dibs__etcd_grpc_parse(&message, bytes, len) < 0)
+        return -1;
     int64_t id = message.is_created ? row_take(wire) : message.id;
     if (message.id < 0)
         message.id = id;
     if (message.id != id)
-        break_off(wire);
-    else if (message.is_canceled)
-        take_end(wire, &message);
-    else
-        take_news(wire, &message);
-}
-
-/* Takes what is complete; returns how many bytes that was. */
-static size_t
-take_messages(etcd_wire *wire, const char *bytes, size_t len)
-{
-    size_t at = 0;
-    while (!wire->is_broken && len - at >= GRPC_HEAD) {
-        int64_t size = dibs__etcd_grpc_frame(bytes + at);
-        if (size < 0)
-            break_off(wire);
-        if (size < 0 || (size_t)size > len - at - GRPC_HEAD)
-            break;
-        take_message(wire, bytes + at + GRPC_HEAD, (size_t)size);
-        at += GRPC_HEAD + (size_t)size;
-    }
-    return at;
-}
-
-static int
-keep(etcd_wire *wire, const char *bytes, size_t len)
-{
-    if (wire->kept_len + len > wire->kept_room) {
-        size_t room = 2 * (wire->kept_len + len);
-        char *kept = realloc(wire->kept, room);
-        if (!kept)
-            return DIBS_ENOMEM;
-        wire->kept = kept;
-        wire->kept_room = room;
-    }
-    memcpy(wire->kept + wire->kept_len, bytes, len);
-    wire->kept_len += len;
-    return DIBS_OK;
+        return -1;
+    if (!message.is_canceled)
+        return take_news(wire, &message);
+    take_end(wire, &message);
+    return 0;
 }
 
 static void
 stream_heard(void *context, const char *bytes, size_t len)
 {
     etcd_wire *wire = context;
-    if (wire->is_broken)
+    if (wire->is_broken ||
+        dibs__etcd_grpc_feed(&wire->heard, bytes, len, take_message, wire) == 0)
         return;
-    if (wire->kept_len == 0) {
-        size_t taken = take_messages(wire, bytes, len);
-        bytes += taken;
-        len -= taken;
-    }
-    if (len == 0 || wire->is_broken)
-        return;
-    if (keep(wire, bytes, len) != DIBS_OK) {
-        break_off(wire);
-        return;
-    }
-    size_t taken = take_messages(wire, wire->kept, wire->kept_len);
-    wire->kept_len -= taken;
-    memmove(wire->kept, wire->kept + taken, wire->kept_len);
+    wire->is_broken = 1;
+    drop_stream(wire);
 }
 
 /* ---- its end ---- */
@@ -411,7 +357,7 @@ stream_ended(void *context, int status, uint64_t index)
 {
     etcd_wire *wire = context;
     (void)index;
-    wire->kept_len = 0;
+    dibs__etcd_grpc_clear(&wire->heard);
     wire->is_broken = 0;
     pthread_mutex_lock(&wire->mutex);
     http_stream *stream = wire->stream;
@@ -488,7 +434,7 @@ dibs__etcd_wire_free(etcd_wire *wire, int forked)
         pthread_cond_destroy(&wire->ended);
         pthread_mutex_destroy(&wire->mutex);
     }
-    free(wire->kept);
+    dibs__etcd_grpc_free(&wire->heard);
     free(wire->row);
     host->free(wire->slots);
     host->free(wire);

@@ -48,6 +48,10 @@ static int
 report_list(table *t, uint32_t i, uint32_t left, const char *host, dibs_sink *sink)
 {
     int rc = DIBS_OK;
+    if (left > atomic_load_explicit(&t->known, memory_order_relaxed)) {
+        (void)dibs__local_wrong(t); /* else a ring would be told for ever */
+        return DIBS_OK;
+    }
     for (; i && left && rc == DIBS_OK; i = at(t, i)->next, left--)
         rc = report_claim(t, get(t, i, KIND_CLAIM), host, sink);
     return rc;
@@ -64,11 +68,15 @@ report_lock(table *t, uint32_t lock, dibs_sink *sink)
     dibs__local_wake_done(t, &wake);
     if (!l->lock.holder_count && !l->lock.waiter_count)
         return DIBS_OK;
-    dibs__local_name_read(t, l, name);
-    (void)gethostname(host, sizeof(host) - 1);
     int mode = l->mode == DIBS_PERMITS ? DIBS_PERMITS : DIBS_EXCLUSIVE;
     if (l->lock.holders && mode != DIBS_PERMITS)
         mode = get(t, l->lock.holders, KIND_CLAIM)->mode;
+    if (!l->lock.name.len || l->lock.name.len > sizeof(name) || mode > DIBS_PERMITS) {
+        (void)dibs__local_wrong(t);
+        return DIBS_OK; /* finish tells */
+    }
+    dibs__local_name_read(t, l, name);
+    (void)gethostname(host, sizeof(host) - 1);
     int rc = sink->lock(sink, name, l->lock.name.len, mode, l->lock.limit);
     if (rc == DIBS_OK)
         rc = report_list(t, l->lock.holders, l->lock.holder_count, host, sink);

@@ -297,6 +297,10 @@ struct zk {
     void *names;        /* names.c */
 };
 
+/* read_hosts makes zk->hosts of what the URL says: "h1,h2:2182,[::1]" becomes
+ * "h1:2181,h2:2182,::1:2181". DIBS_OK, ECONFIG, ENOMEM. */
+int dibs__zk_read_hosts(struct zk *zk, const char *text, dibs_error *err);
+
 /* ---- leases that run out ---- */
 
 /* A session may outlive the lease of a hold that nobody renews: the pump ends what is over. */

@@ -164,10 +164,10 @@ write_host(char *out, size_t size, const char *host, int len)
     return snprintf(out, size, "%.*s:%d", (int)(name_end - name), name, value);
 }
 
-static int
-read_hosts(struct zk *zk, const dibs_url_parts *url, dibs_error *err)
+int
+dibs__zk_read_hosts(struct zk *zk, const char *text, dibs_error *err)
 {
-    const char *from = *url->hosts ? url->hosts : "127.0.0.1";
+    const char *from = *text ? text : "127.0.0.1";
     size_t commas = 0, size, used = 0;
     for (const char *c = from; *c; c++)
         commas += *c == ',';
@@ -244,7 +244,7 @@ read_url(struct zk *zk, const dibs_url_parts *url, dibs_error *err)
     if (!rc)
         rc = read_times(zk, url, err);
     if (!rc)
-        rc = read_hosts(zk, url, err);
+        rc = dibs__zk_read_hosts(zk, url->hosts, err);
     return rc ? rc : read_root(zk, url, err);
 }
 
