@@ -19,7 +19,7 @@ static const struct {
     { "CLUSTERDOWN", RESP_NOT_NOW },
     { "BUSY", RESP_NOT_NOW },
     { "MISCONF", RESP_NOT_NOW },
-    { "NOREPLICAS", RESP_NOT_NOW },
+    { "NOREPLICAS", RESP_NOT_HERE },
     { "OOM", RESP_NOT_NOW },
     { "READONLY", RESP_NOT_HERE },
     { "MASTERDOWN", RESP_NOT_HERE },

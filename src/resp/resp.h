@@ -134,8 +134,9 @@ enum resp_trouble {
     RESP_NOSCRIPT,
     RESP_MOVED,
     RESP_ASK,
-    RESP_NOT_NOW,   /* LOADING, TRYAGAIN, CLUSTERDOWN, BUSY, MISCONF, NOREPLICAS, OOM */
-    RESP_NOT_HERE,  /* READONLY, MASTERDOWN: ask who is the master now */
+    RESP_NOT_NOW,   /* LOADING, TRYAGAIN, CLUSTERDOWN, BUSY, MISCONF, OOM */
+    RESP_NOT_HERE,  /* READONLY, MASTERDOWN, NOREPLICAS (they may have left for another
+                     * one): ask who is the master now */
     RESP_DENIED,    /* NOAUTH, WRONGPASS, NOPERM */
     RESP_WRONGTYPE, /* the key is something else */
     RESP_OTHER

@@ -82,6 +82,10 @@ route(struct run *run, size_t i)
         return;
     int rc = run->redis->topology->server(run->redis, trip->slot, run->deadline,
                                           &trip->server, &why);
+    if (!rc && trip->call->flags & CALL_LASTS && dibs__redis_gate_is_new(run->redis))
+        rc = run->redis->host->fail(&why, DIBS_EUNAVAIL,
+                                    "there is a new master, and the old one may not have "
+                                    "noticed yet (failover=quarantine)");
     if (rc)
         settle(run, i, rc, &why);
 }

@@ -23,7 +23,7 @@ struct cluster {
 struct map {
     struct redis *redis;
     const resp_server *teller;
-    resp_server *owners[SLOTS];
+    resp_server **owners; /* SLOTS of them */
 };
 
 /* ---- addresses ---- */
@@ -96,31 +96,32 @@ read_range(struct map *map, const redisReply *range)
     return 0;
 }
 
-/* Returns how many ranges there were, -1 if it is not a map. */
-static int
-read_map(struct map *map, const redisReply *reply)
+int
+dibs__redis_cluster_map(struct redis *redis, const resp_server *teller,
+                        const redisReply *reply, resp_server *owners[SLOTS])
 {
-    if (reply->type != REDIS_REPLY_ARRAY)
+    struct map map = { redis, teller, owners };
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements > SLOTS)
         return -1;
     for (size_t i = 0; i < reply->elements; i++) {
-        if (read_range(map, reply->element[i]) != 0)
+        if (read_range(&map, reply->element[i]) != 0)
             return -1;
     }
     return (int)reply->elements;
 }
 
 static int
-ask_one(struct cluster *cluster, struct map *map, resp_server *node, size_t others,
+ask_one(struct redis *redis, resp_server **owners, resp_server *node, size_t others,
         dibs_time deadline)
 {
     static const char *const words[] = { "CLUSTER", "SLOTS", NULL };
+    struct cluster *cluster = redis->topology_state;
     redisReply *reply =
         dibs__redis_survey_ask(&cluster->survey, node, words, others, deadline);
     if (!reply)
         return 0;
-    memset(map->owners, 0, sizeof map->owners);
-    map->teller = node;
-    int ranges = read_map(map, reply);
+    memset(owners, 0, SLOTS * sizeof *owners);
+    int ranges = dibs__redis_cluster_map(redis, node, reply, owners);
     if (ranges <= 0)
         dibs__redis_survey_note(&cluster->survey, node, "%s",
                                 reply->type == REDIS_REPLY_ERROR ? reply->str
@@ -129,6 +130,16 @@ ask_one(struct cluster *cluster, struct map *map, resp_server *node, size_t othe
                                     : "answers CLUSTER SLOTS with something else");
     freeReplyObject(reply);
     return ranges > 0;
+}
+
+/* A slot that is moved in peace is not told apart from a failover. */
+static void
+follow(struct redis *redis, struct cluster *cluster, size_t slot, resp_server *owner)
+{
+    const resp_server *before = atomic_load(&cluster->owners[slot]);
+    if (before && owner && before != owner)
+        dibs__redis_gate_moved(redis);
+    atomic_store(&cluster->owners[slot], owner);
 }
 
 /* ---- whom to ask ---- */
@@ -166,18 +177,17 @@ static int
 ask_all(struct redis *redis, struct cluster *cluster, dibs_time deadline)
 {
     struct nodes nodes;
-    struct map *map = redis->host->alloc(sizeof *map);
+    resp_server **owners = redis->host->alloc(SLOTS * sizeof *owners);
     int found = 0;
-    if (map && list_nodes(redis, cluster, &nodes) == DIBS_OK) {
-        map->redis = redis;
+    if (owners && list_nodes(redis, cluster, &nodes) == DIBS_OK) {
         for (size_t i = 0; !found && i < nodes.count; i++)
             found =
-                ask_one(cluster, map, nodes.servers[i], nodes.count - i - 1, deadline);
+                ask_one(redis, owners, nodes.servers[i], nodes.count - i - 1, deadline);
         redis->host->free(nodes.servers);
     }
     for (size_t slot = 0; found && slot < SLOTS; slot++)
-        atomic_store(&cluster->owners[slot], map->owners[slot]);
-    redis->host->free(map);
+        follow(redis, cluster, slot, owners[slot]);
+    redis->host->free(owners);
     return found;
 }
 
@@ -231,7 +241,7 @@ cluster_rethink(struct redis *redis, uint16_t slot, resp_server *server, const c
     if (said && strncmp(said, "MOVED ", 6) == 0) {
         resp_server *owner = redirected(redis, server, said);
         if (owner)
-            atomic_store(&cluster->owners[slot], owner);
+            follow(redis, cluster, slot, owner);
         atomic_store(&cluster->guide, owner ? owner : server);
         dibs__redis_survey_doubt(&cluster->survey, NULL);
     } else if (server == atomic_load(&cluster->owners[slot])) {
@@ -310,10 +320,9 @@ cluster_open(struct redis *redis, const dibs_url_parts *url, dibs_time deadline,
              dibs_error *err)
 {
     struct cluster *cluster = redis->host->alloc(sizeof *cluster);
-    if (!cluster || dibs__redis_survey_init(&cluster->survey, redis->host) != 0) {
-        redis->host->free(cluster);
+    if (!cluster)
         return DIBS_ENOMEM;
-    }
+    dibs__redis_survey_init(&cluster->survey, redis->host);
     redis->topology_state = cluster;
     int rc = read_hosts(redis, url, err);
     if (!rc)

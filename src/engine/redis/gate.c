@@ -17,7 +17,11 @@
  *
  * The script that grants decides, at the server, by the server's clock and with the run id
  * of the very process that runs it: nothing a client knew before can be out of date.
- * Renewals and releases never ask: what survived goes on.
+ *
+ * Renewals and releases do not ask it: what survived goes on. But the old master does not
+ * hear of what is renewed at the new one, and while it goes on it would grant what it takes
+ * for expired. So a client renews nothing at a master that is new to it, and takes no grant
+ * from it, until the old one must have noticed: models/failover.pml.
  */
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +106,20 @@ dibs__redis_gate_close_ms(const struct redis *redis)
 {
     const struct gate *gate = redis->gate_state;
     return gate->close_ms;
+}
+
+void
+dibs__redis_gate_moved(struct redis *redis)
+{
+    atomic_store(&redis->moved_at, redis->host->now());
+}
+
+int
+dibs__redis_gate_is_new(const struct redis *redis)
+{
+    dibs_time moved_at = atomic_load(&redis->moved_at);
+    return redis->quarantine && moved_at &&
+           redis->host->now() - moved_at < (redis->lag_ms + GRAIN_MS) * DIBS_MS;
 }
 
 int

@@ -243,6 +243,7 @@ ask(struct redis *redis, const dibs_claim *claim, const struct key keys[2],
     redisReply *reply;
     begin_call(&call, &getset->acquire, keys, dibs__redis_gate_keys(redis),
                claim->name_hash);
+    call.flags |= CALL_LASTS;
     dibs__redis_gate_key(redis, &call, &keys[0], &born);
     dibs__resp_bytes(&call.command, mark, mark_of(redis, claim, mark));
     dibs__resp_number(&call.command, claim->lease_ms);
@@ -331,6 +332,7 @@ make_renewal(struct redis *redis, const dibs_claim *claim, struct renewal *renew
     const struct getset *getset = redis->layout_state;
     make_keys(renewal->keys, claim->name, claim->name_len);
     begin_call(call, &getset->renew, renewal->keys, 0, claim->name_hash);
+    call->flags |= CALL_LASTS;
     renewal->value.len = mark_of(redis, claim, renewal->value.text);
     dibs__resp_bytes(&call->command, renewal->value.text, renewal->value.len);
     dibs__resp_number(&call->command, claim->lease_ms);

@@ -241,6 +241,7 @@ ask_by_script(struct redis *redis, dibs_claim *claim, const struct key *key,
     dibs__redis_script_call(&call, &plain->acquire, 1 + dibs__redis_gate_keys(redis), key,
                             claim->name_hash);
     dibs__resp_bytes(&call.command, key->text, key->len);
+    call.flags |= CALL_LASTS;
     dibs__redis_gate_key(redis, &call, key, &born);
     dibs__resp_bytes(&call.command, value->text, value->len);
     dibs__resp_number(&call.command, claim->lease_ms);
@@ -297,6 +298,7 @@ make_renewal(struct redis *redis, const dibs_claim *claim, struct renewal *renew
     struct key *key = &renewal->keys[0];
     dibs__redis_plain_key(key, claim->name, claim->name_len);
     dibs__redis_script_call(call, &plain->renew, 1, key, claim->name_hash);
+    call->flags |= CALL_LASTS;
     dibs__resp_bytes(&call->command, key->text, key->len);
     set_value(&renewal->value, redis, claim);
     dibs__resp_bytes(&call->command, renewal->value.text, renewal->value.len);

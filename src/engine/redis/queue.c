@@ -100,6 +100,7 @@ renewal_call(struct redis *redis, struct call *call, struct renewal *renewal,
     const struct key *lock = &renewal->lock;
     dibs__redis_key_set(&renewal->lock, QUEUE_PREFIX, claim->name, claim->name_len, "");
     dibs__redis_script_call(call, &queue_of(redis)->renew, 4, lock, claim->name_hash);
+    call->flags |= CALL_LASTS;
     dibs__resp_bytes(&call->command, lock->text, lock->len);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         size_t len = lock->len + strlen(suffixes[i]);

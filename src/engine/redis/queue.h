@@ -81,6 +81,18 @@ int dibs__queue_number(struct redis *redis, struct queue_call *call, dibs_time d
 /* dibs__queue_wait_ms is how long this claim's place in line lasts. */
 uint32_t dibs__queue_wait_ms(const struct redis *redis, const dibs_claim *claim);
 
+/* What the server says, read: answer is what becomes of an attempt, which was asked then;
+ * read_grant a message that tells of a grant (0, or -1: it does not); report what a lock
+ * looks like. */
+struct queue_grant {
+    uint64_t ticket, tick, previous;
+};
+int dibs__queue_answer(struct redis *redis, dibs_claim *claim, const redisReply *reply,
+                       dibs_time asked, dibs_error *err);
+int dibs__queue_read_grant(struct queue_grant *out, const char *message);
+int dibs__queue_report(const char *name, size_t name_len, const redisReply *reply,
+                       dibs_sink *sink);
+
 /* slots in other files */
 int dibs__queue_attempt(struct redis *redis, dibs_claim *claim, dibs_time deadline,
                         dibs_error *err);

@@ -89,8 +89,9 @@ mode_of(const redisReply *reply, int64_t limit)
     return info && info->len > 2 && info->str[2] == '1' ? DIBS_SHARED : DIBS_EXCLUSIVE;
 }
 
-static int
-report_lock(const char *name, size_t name_len, const redisReply *reply, dibs_sink *sink)
+int
+dibs__queue_report(const char *name, size_t name_len, const redisReply *reply,
+                   dibs_sink *sink)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 6)
         return DIBS_OK;
@@ -132,7 +133,7 @@ dibs__queue_inspect(void *state, const char *name, size_t name_len, uint64_t nam
     int rc = dibs__redis_run(redis, &call.call, deadline, &reply, err);
     if (rc)
         return look_code(rc);
-    rc = report_lock(name, name_len, reply, sink);
+    rc = dibs__queue_report(name, name_len, reply, sink);
     freeReplyObject(reply);
     return rc;
 }
@@ -296,7 +297,7 @@ look_at_some(const struct names *names, size_t from, size_t n, dibs_sink *sink)
         if (!rc)
             rc = look_code(codes[i]);
         if (!rc && replies[i])
-            rc = report_lock(found->name, found->len, replies[i], sink);
+            rc = dibs__queue_report(found->name, found->len, replies[i], sink);
         freeReplyObject(replies[i]);
     }
     redis->host->free(made);

@@ -48,8 +48,21 @@ granted(dibs_claim *claim, int64_t tick, int64_t previous)
 {
     claim->token = token_of_tick(tick);
     claim->token_room = TICK_ROOM - 1;
-    claim->previous = (uint8_t)previous;
+    claim->previous = previous >= 0 && previous <= DIBS_PREVIOUS_UNKNOWN
+                          ? (uint8_t)previous
+                          : DIBS_PREVIOUS_UNKNOWN;
     return DIBS_OK;
+}
+
+int
+dibs__queue_read_grant(struct queue_grant *out, const char *message)
+{
+    const char *at = message + 1;
+    uint64_t serial;
+    if (message[0] != 'g' || get_digits(&at, &serial) || get_digits(&at, &out->ticket) ||
+        get_digits(&at, &out->tick) || get_digits(&at, &out->previous))
+        return -1;
+    return out->tick <= TICK_MOST && out->previous <= DIBS_PREVIOUS_UNKNOWN ? 0 : -1;
 }
 
 /* A grant that came as a message is good if it answers our last request, and that is not
@@ -58,18 +71,16 @@ static int
 take_grant(struct redis *redis, dibs_claim *claim, const char *message)
 {
     const struct waiter *waiter = waiter_of(claim);
-    const char *at = message + 1;
-    uint64_t serial, ticket, tick, previous;
-    if (message[0] != 'g' || get_digits(&at, &serial) || get_digits(&at, &ticket) ||
-        get_digits(&at, &tick) || get_digits(&at, &previous))
+    struct queue_grant grant;
+    if (dibs__queue_read_grant(&grant, message) != 0)
         return 0;
     dibs_time age = redis->host->now() - waiter->asked;
-    if (ticket != waiter->own[TICKET] || !waiter->asked || redis->replicas ||
+    if (grant.ticket != waiter->own[TICKET] || !waiter->asked || redis->replicas ||
         age > claim->lease_ms * DIBS_MS / 4)
         return 0;
     claim->sent = waiter->asked;
     dibs__redis_waiter_done(redis, claim);
-    granted(claim, (int64_t)tick, (int64_t)previous);
+    granted(claim, (int64_t)grant.tick, (int64_t)grant.previous);
     return 1;
 }
 
@@ -126,7 +137,7 @@ in_line(struct redis *redis, dibs_claim *claim, uint64_t ticket, uint32_t positi
         int64_t hint_ms, dibs_time asked)
 {
     struct waiter *waiter = waiter_of(claim);
-    claim->hint_ms = hint_ms > 0 ? (uint32_t)hint_ms : 1;
+    claim->hint_ms = hint_ms > 0 && hint_ms <= UINT32_MAX ? (uint32_t)hint_ms : 1;
     claim->position = position;
     if (!ticket)
         dibs__redis_waiter_done(redis, claim);
@@ -165,14 +176,23 @@ fail_foreign(const struct redis *redis, const redisReply *type, dibs_error *err)
     return redis->host->fail(err, DIBS_EMISMATCH, "under its key is %s", whose);
 }
 
+/* no token can be made of it; the scripts refuse such ticks, too */
 static int
-read_answer(struct redis *redis, dibs_claim *claim, const redisReply *reply,
-            dibs_time asked, dibs_error *err)
+fail_tick(const struct redis *redis, dibs_error *err)
+{
+    return redis->host->fail(err, DIBS_ECORRUPT, "the server's clock is at its end");
+}
+
+int
+dibs__queue_answer(struct redis *redis, dibs_claim *claim, const redisReply *reply,
+                   dibs_time asked, dibs_error *err)
 {
     int64_t words[4];
     for (size_t i = 0; i < 4; i++)
         words[i] = dibs__resp_integer(dibs__resp_element(reply, i), 0);
     set_crowded(queue_of(redis), claim->name_hash, !(words[0] > 0 && words[2]));
+    if (words[0] > TICK_MOST)
+        return fail_tick(redis, err);
     if (words[0] > 0)
         return granted(claim, words[0], words[1]);
     if (words[0] == 0)
@@ -191,6 +211,7 @@ ask(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_error *err)
     redisReply *reply;
     resp_command *command = &call.call.command;
     dibs__queue_claim_call(redis, &call, &queue_of(redis)->take, claim, id);
+    call.call.flags |= CALL_LASTS;
     dibs__resp_bytes(command, info, dibs__queue_info(redis, claim, info));
     dibs__resp_number(command, claim->lease_ms);
     dibs__resp_word(command, claim->flags & DIBS_CLAIM_NOQUEUE ? "1" : "0");
@@ -200,7 +221,7 @@ ask(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_error *err)
     int rc = dibs__redis_run(redis, &call.call, deadline, &reply, err);
     if (rc)
         return rc;
-    rc = read_answer(redis, claim, reply, asked, err);
+    rc = dibs__queue_answer(redis, claim, reply, asked, err);
     freeReplyObject(reply);
     return rc;
 }
@@ -232,6 +253,8 @@ ask_if_free(struct redis *redis, dibs_claim *claim, dibs_time deadline, dibs_err
         return rc;
     int64_t tick = dibs__resp_integer(reply, 0);
     freeReplyObject(reply);
+    if (tick > TICK_MOST)
+        return fail_tick(redis, err);
     return tick > 0 ? granted(claim, tick, DIBS_PREVIOUS_CLEAN) : DIBS_EBUSY;
 }
 

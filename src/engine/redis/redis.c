@@ -179,7 +179,8 @@ dibs__redis_server_for(struct redis *redis, const resp_address *address)
         if (same_address(dibs__resp_server_address(redis->servers[i]), address))
             found = redis->servers[i];
     }
-    if (!found && grow_servers(redis) == DIBS_OK) {
+    /* what a server tells of others is not believed without end */
+    if (!found && redis->server_count < SLOTS && grow_servers(redis) == DIBS_OK) {
         found = dibs__resp_server_new(&redis->access, address);
         if (found)
             redis->servers[redis->server_count++] = found;

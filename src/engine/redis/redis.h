@@ -30,6 +30,7 @@ struct call;
  * than the last tick if that clock stood still or went back. Scripts count ticks, which
  * stay exact in Lua up to 2^53; a token is a tick with room for hand-overs behind it. */
 #define TICK_ROOM 64
+#define TICK_MOST (INT64_C(1) << 53)
 static inline uint64_t
 token_of_tick(int64_t tick)
 {
@@ -105,6 +106,10 @@ int dibs__redis_gate_open(struct redis *redis, const dibs_url_parts *url,
 void dibs__redis_gate_close(struct redis *redis);
 /* close_ms: what gate() returns when it has just been closed */
 int64_t dibs__redis_gate_close_ms(const struct redis *redis);
+/* moved: before another server than till now is asked as the master. is_new: so recently
+ * that the one before may still grant what this one would prolong. */
+void dibs__redis_gate_moved(struct redis *redis);
+int dibs__redis_gate_is_new(const struct redis *redis);
 /* admits: DIBS_OK, or DIBS_EINVAL if a lease is longer than the guard allows for */
 int dibs__redis_gate_admits(const struct redis *redis, int64_t lease_ms, dibs_error *err);
 
@@ -115,7 +120,8 @@ void dibs__redis_sweep_if_due(struct redis *redis, dibs_time deadline);
 
 enum call_flag {
     CALL_WRITES = 1u << 0, /* with ?replicas=N, replicas must confirm it */
-    CALL_READS = 1u << 1   /* changes nothing: after a lost reply it is simply repeated */
+    CALL_READS = 1u << 1,  /* changes nothing: after a lost reply it is simply repeated */
+    CALL_LASTS = 1u << 2   /* makes a hold begin, or last longer: see gate_is_new */
 };
 
 /* One command for the server that has `key`. For a script: script_call, then the keys,
@@ -177,7 +183,8 @@ struct topology {
 extern const struct topology dibs__redis_single, dibs__redis_sentinel,
     dibs__redis_cluster;
 
-/* dibs__redis_server_for returns the server object for an address, the same each time. */
+/* dibs__redis_server_for returns the server object for an address, the same each time. NULL:
+ * there is no memory, or there are more of them than a cluster has slots. */
 resp_server *dibs__redis_server_for(struct redis *redis, const resp_address *address);
 
 /* ---- layouts ---- */
@@ -312,6 +319,7 @@ struct redis {
 
     void *layout_state;
     void *gate_state;
+    _Atomic dibs_time moved_at; /* 0: never */
     void *sweep_state;
     _Atomic uint64_t upsets; /* how often a node failed, or a slot was found elsewhere */
     void *cell_state;

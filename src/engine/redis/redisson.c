@@ -158,6 +158,7 @@ build_take(struct redis *redis, struct taking *taking, const dibs_claim *claim)
     unsigned keys = 2 + extra_keys(redisson->form, 0) + dibs__redis_gate_keys(redis);
     dibs__redis_script_call(&taking->call, script, keys, &taking->naming.lock,
                             claim->name_hash);
+    taking->call.flags |= CALL_LASTS;
     put_take_keys(redis, taking);
     put_take_args(redis, taking, claim);
 }
@@ -325,6 +326,7 @@ build_renew(struct redis *redis, struct call *call, struct naming *naming,
     int rw = redisson->form == FORM_RW;
     dibs__redis_script_call(call, &redisson->renew, rw ? 2 : 1, &naming->lock,
                             claim->name_hash);
+    call->flags |= CALL_LASTS;
     put_key(call, &naming->lock);
     if (rw)
         dibs__redisson_put(call, naming, THE_READ);

@@ -96,6 +96,11 @@ int64_t dibs__redisson_wall_ms(void);
 int dibs__redisson_other_dialect(struct redis *redis, const struct naming *naming,
                                  uint64_t hash, dibs_time deadline, dibs_error *err);
 
+/* report tells the sink what the script that looks has seen. DIBS_OK, ECORRUPT, or what the
+ * sink said. */
+int dibs__redisson_report(const char *name, size_t name_len, const redisReply *reply,
+                          dibs_sink *sink);
+
 int dibs__redisson_list(void *state, dibs_sink *sink, dibs_time deadline,
                         dibs_error *err);
 int dibs__redisson_inspect(void *state, const char *name, size_t name_len,

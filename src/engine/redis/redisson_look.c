@@ -103,10 +103,19 @@ report_all(struct sight *sight, dibs_sink *sink)
     for (size_t i = 0; i < sight->holders->elements && !rc; i++)
         rc = report_holder(sight, sink, sight->holders->element[i]);
     for (size_t i = 0; i < sight->queue->elements && !rc; i++) {
-        dibs_party party = party_of(sight->queue->element[i]);
-        rc = report(sight, sink, 1, &party);
+        const redisReply *owner = sight->queue->element[i];
+        dibs_party party = party_of(owner);
+        rc = owner->str ? report(sight, sink, 1, &party) : DIBS_OK;
     }
     return rc;
+}
+
+int
+dibs__redisson_report(const char *name, size_t name_len, const redisReply *reply,
+                      dibs_sink *sink)
+{
+    struct sight sight = { .name = name, .name_len = name_len };
+    return read_sight(&sight, reply) == 0 ? report_all(&sight, sink) : DIBS_ECORRUPT;
 }
 
 int
@@ -117,7 +126,6 @@ dibs__redisson_inspect(void *state, const char *name, size_t name_len, uint64_t 
     struct naming naming;
     struct call call;
     redisReply *reply;
-    struct sight sight = { .name = name, .name_len = name_len };
     int rc = dibs__redisson_name(&naming, redis, name, name_len, err);
     if (rc)
         return rc;
@@ -132,9 +140,9 @@ dibs__redisson_inspect(void *state, const char *name, size_t name_len, uint64_t 
         return dibs__redisson_other_dialect(redis, &naming, name_hash, deadline, err);
     if (rc)
         return rc == DIBS_EUNKNOWN ? DIBS_EUNAVAIL : rc;
-    rc = read_sight(&sight, reply) == 0
-             ? report_all(&sight, sink)
-             : redis->host->fail(err, DIBS_ECORRUPT, "the script's answer is no answer");
+    rc = dibs__redisson_report(name, name_len, reply, sink);
+    if (rc == DIBS_ECORRUPT)
+        (void)redis->host->fail(err, rc, "the script's answer is no answer");
     freeReplyObject(reply);
     return rc;
 }

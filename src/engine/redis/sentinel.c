@@ -48,25 +48,35 @@ is_master(struct sentinels *sentinels, resp_server *server, size_t others,
     return yes;
 }
 
+int
+dibs__redis_sentinel_named(resp_address *out, const redisReply *reply)
+{
+    const redisReply *host = dibs__resp_element(reply, 0);
+    int64_t port = dibs__resp_integer(dibs__resp_element(reply, 1), 0);
+    if (!host || host->type != REDIS_REPLY_STRING || host->len == 0 ||
+        (size_t)host->len >= sizeof out->host || memchr(host->str, '\0', host->len) ||
+        port <= 0 || port > UINT16_MAX)
+        return -1;
+    *out = (resp_address){ .port = (uint16_t)port };
+    memcpy(out->host, host->str, host->len);
+    return 0;
+}
+
 /* The server that a Sentinel named; NULL: it named none. */
 static resp_server *
 named(struct redis *redis, struct sentinels *sentinels, const resp_server *sentinel,
       const redisReply *reply)
 {
-    const redisReply *host = dibs__resp_element(reply, 0);
-    int64_t port = dibs__resp_integer(dibs__resp_element(reply, 1), 0);
+    resp_address address;
     if (reply->type == REDIS_REPLY_ERROR) {
         dibs__redis_survey_note(&sentinels->survey, sentinel, "%s", reply->str);
         return NULL;
     }
-    resp_address address = { .port = (uint16_t)port };
-    if (!host || host->type != REDIS_REPLY_STRING || port <= 0 || port > UINT16_MAX ||
-        (size_t)host->len >= sizeof address.host) {
+    if (dibs__redis_sentinel_named(&address, reply) != 0) {
         dibs__redis_survey_note(&sentinels->survey, sentinel, "knows no master '%s'",
                                 sentinels->master_name);
         return NULL;
     }
-    memcpy(address.host, host->str, (size_t)host->len);
     return dibs__redis_server_for(redis, &address);
 }
 
@@ -115,6 +125,15 @@ ask_all(struct redis *redis, struct sentinels *sentinels, dibs_time deadline)
     return known;
 }
 
+static void
+follow(struct redis *redis, struct sentinels *sentinels, resp_server *master)
+{
+    const resp_server *before = atomic_load(&sentinels->master);
+    if (before && before != master)
+        dibs__redis_gate_moved(redis);
+    atomic_store(&sentinels->master, master);
+}
+
 static int
 sentinel_server(struct redis *redis, uint16_t slot, dibs_time deadline, resp_server **out,
                 dibs_error *err)
@@ -127,7 +146,7 @@ sentinel_server(struct redis *redis, uint16_t slot, dibs_time deadline, resp_ser
         if (dibs__redis_survey_begin(survey, 1, deadline, &doubts) == SURVEY_YOURS) {
             resp_server *found = ask_all(redis, sentinels, deadline);
             if (found)
-                atomic_store(&sentinels->master, found);
+                follow(redis, sentinels, found);
             dibs__redis_survey_end(survey, doubts, found != NULL);
             if (!found)
                 return dibs__redis_survey_fail(survey, "no master to be found", err);
@@ -265,10 +284,9 @@ sentinel_open(struct redis *redis, const dibs_url_parts *url, dibs_time deadline
 {
     struct sentinels *sentinels = redis->host->alloc(sizeof *sentinels);
     resp_server *master;
-    if (!sentinels || dibs__redis_survey_init(&sentinels->survey, redis->host) != 0) {
-        redis->host->free(sentinels);
+    if (!sentinels)
         return DIBS_ENOMEM;
-    }
+    dibs__redis_survey_init(&sentinels->survey, redis->host);
     redis->topology_state = sentinels;
     int rc = read_access(redis, sentinels, url, err);
     if (!rc)

@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "survey.h"
+#include "util/wait.h"
 
 /* At most ten surveys a second: enough to follow a failover, too few to hurt a Sentinel
  * that thousands of clients ask. */
@@ -14,18 +14,13 @@
 /* One server that does not answer must not use up the time in which another would. */
 #define SHARE_LEAST (500 * DIBS_MS)
 
-int
+void
 dibs__redis_survey_init(struct survey *survey, const dibs_host *host)
 {
-    pthread_condattr_t monotonic;
     survey->host = host;
     survey->doubts = 1; /* nothing is known yet */
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&survey->mutex, NULL);
-    int failed = pthread_cond_init(&survey->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    return failed ? DIBS_ENOMEM : DIBS_OK;
+    cond_init(&survey->ended);
 }
 
 void
@@ -46,28 +41,12 @@ dibs__redis_survey_doubt(struct survey *survey, resp_server *suspect)
 
 /* ---- whose turn ---- */
 
-/* Sleeps until a survey ends, but not for long: boot time may run ahead of the clock that
- * the wait counts by, so the caller looks at its deadline again. */
-static void
-sleep_locked(struct survey *survey, dibs_time left)
-{
-    struct timespec until;
-    dibs_time most = left < PAUSE ? left : PAUSE;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    dibs_time nanoseconds = until.tv_nsec + most;
-    until.tv_sec += nanoseconds / (1000 * DIBS_MS);
-    until.tv_nsec = nanoseconds % (1000 * DIBS_MS);
-    (void)pthread_cond_timedwait(&survey->ended, &survey->mutex, &until);
-}
-
 static enum survey_turn
 turn_locked(struct survey *survey, int wait, dibs_time deadline)
 {
     while (survey->under_way && wait) {
-        dibs_time left = deadline - survey->host->now();
-        if (left <= 0)
+        if (wait_for(&survey->ended, &survey->mutex, deadline - survey->host->now()) != 0)
             return SURVEY_TOO_SOON;
-        sleep_locked(survey, left);
     }
     if (!survey_is_due(survey))
         return SURVEY_OURS;

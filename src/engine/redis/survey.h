@@ -26,7 +26,7 @@ struct survey {
     char said[SURVEY_TEXT];
 };
 
-int dibs__redis_survey_init(struct survey *survey, const dibs_host *host);
+void dibs__redis_survey_init(struct survey *survey, const dibs_host *host);
 void dibs__redis_survey_done(struct survey *survey, int forked);
 
 void dibs__redis_survey_doubt(struct survey *survey, resp_server *suspect);
@@ -57,5 +57,14 @@ int dibs__redis_survey_fail(struct survey *survey, const char *what, dibs_error 
 redisReply *dibs__redis_survey_ask(struct survey *survey, resp_server *server,
                                    const char *const *words, size_t others,
                                    dibs_time deadline);
+
+/* ---- what they answer ---- */
+
+/* sentinel_named: the address that a Sentinel tells; 0, or -1: it tells none. cluster_map:
+ * who owns which slot by an answer to CLUSTER SLOTS; returns how many ranges it has, -1 if
+ * it is no such answer. */
+int dibs__redis_sentinel_named(resp_address *out, const redisReply *reply);
+int dibs__redis_cluster_map(struct redis *redis, const resp_server *teller,
+                            const redisReply *reply, resp_server *owners[SLOTS]);
 
 #endif /* DIBS_REDIS_SURVEY_H */

@@ -298,6 +298,38 @@ failover(void)
     CHECK_SAME(fail_over_under_load("&guard=6s&failover=quarantine&lag=2s", 6000), 0);
 }
 
+/* The old master does not hear of what is renewed at the new one, and may go on for as long
+ * as `lag` says: until then a client renews nothing there. */
+static void
+renewed_elsewhere(void)
+{
+    int64_t refused_at = 0, until;
+    int code = DIBS_OK;
+    limit_time(170);
+    start_set();
+    dibs *client = open_contender("&guard=15s&failover=quarantine&lag=2s");
+    dibs_request request = want("shared", 15000);
+    dibs_hold *hold = NULL;
+    request.wait_ms = slowly(40000); /* it begins with a quarantine */
+    OK(dibs_acquire(&hold, client, &request, &oops));
+    EVENTUALLY(slowly(20000), server_answers(&set.servers[set.count - 1], "OK",
+                                             "SENTINEL", "FAILOVER", SET_MASTER_NAME));
+    until = now_ms() + slowly(20000);
+    while (!refused_at || code != DIBS_OK) {
+        code = dibs_renew(hold, 0, &oops);
+        CHECK(code != DIBS_ELOST);
+        if (code == DIBS_EUNAVAIL && !refused_at && strstr(oops.text, "new master")) {
+            refused_at = now_ms();
+        }
+        CHECK(now_ms() < until);
+        sleep_ms(10);
+    }
+    CHECK(now_ms() - refused_at >= 2000);
+    CHECK(dibs_held(hold));
+    give(hold);
+    dibs_close(client);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -309,6 +341,7 @@ main(int argc, char **argv)
         { "lease_too_long", lease_too_long },
         { "failover_unguarded", failover_unguarded },
         { "failover", failover },
+        { "renewed_elsewhere", renewed_elsewhere },
         { NULL, NULL },
     };
     return fault_main(argc, argv, cases);

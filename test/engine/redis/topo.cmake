@@ -28,6 +28,7 @@ redis_tests(gate off guard restarted mismatch too_long clock_back misconfigured
 redis_faults(forget LAYOUTS queue redisson plain getset
   CASES flushed_unguarded flushed restarted renewed_while_closed)
 redis_faults(forget LAYOUTS queue plain CASES failover_unguarded failover)
+redis_faults(forget LAYOUTS queue redisson plain getset CASES renewed_elsewhere)
 redis_faults(forget LAYOUTS queue CASES lease_too_long)
 set_tests_properties(redis/forget/failover_unguarded@queue redis/forget/failover@queue
   redis/forget/failover_unguarded@plain redis/forget/failover@plain
