@@ -15,12 +15,13 @@
 #define DIBS_LOCAL_LAYOUT_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include <dibs/engine.h>
 
 #define LOCAL_MAGIC UINT64_C(0x6c62742d73626964)      /* "dibs-tbl" */
 #define LOCAL_MAGIC_INIT UINT64_C(0x74696e6973626964) /* being made: "dibsinit" */
-#define LOCAL_VERSION 1
+#define LOCAL_VERSION 2
 
 enum {
     SHARDS = 64,       /* locks and cells are spread over these by their name's hash */
@@ -32,7 +33,7 @@ enum {
     FIRST_RECORDS = 1024,
     INLINE_NAME = 56,
     INLINE_NOTE = 40,
-    TEXT_DATA = 112,
+    TEXT_DATA = 108,
     APP_MAX = 63
 };
 
@@ -96,8 +97,9 @@ typedef struct lock_part {
     uint32_t head, tail; /* the queue */
     uint32_t observers;
     uint32_t holder_count, waiter_count, linger_count;
-    uint32_t permits_out;
+    uint32_t permits_out; /* the last one: LOCK_END */
 } lock_part;
+#define LOCK_END (offsetof(lock_part, permits_out) + sizeof(uint32_t))
 
 typedef struct cell_part {
     name_part name; /* where lock_part has it */
@@ -108,8 +110,7 @@ typedef struct claim_part {
     uint32_t lock;
     uint32_t member, member_word; /* whose it is; the word tells a reused record */
     uint32_t permits;
-    dibs_bell bell; /* never reset: a late ring must do no harm */
-    uint32_t text;  /* the note, if longer than INLINE_NOTE */
+    uint32_t text; /* the note, if longer than INLINE_NOTE */
     uint64_t serial;
     uint64_t ticket; /* order in the queue */
     uint64_t token;
@@ -117,6 +118,10 @@ typedef struct claim_part {
     dibs_time expiry; /* PHASE_LINGERING */
     uint16_t note_len;
     char note[INLINE_NOTE];
+    /* Rung after the shard was unlocked, so perhaps when the claim has gone and the record is
+     * something else: a late ring must do no harm. So it is never reset, and stands where the
+     * other kinds in a shard of names have nothing. */
+    dibs_bell bell;
 } claim_part;
 
 /* One open client of one process. */
@@ -146,6 +151,10 @@ typedef struct record {
 } record;
 
 _Static_assert(sizeof(record) == 128, "a record is two cache lines");
+_Static_assert(offsetof(claim_part, bell) >= LOCK_END &&
+                   offsetof(claim_part, bell) >= sizeof(cell_part) &&
+                   offsetof(claim_part, bell) >= TEXT_DATA,
+               "a claim's bell is nobody else's");
 _Static_assert(sizeof(local_shard) == 128, "a shard is two cache lines");
 _Static_assert(sizeof(header) <= 4096, "the header is one page");
 

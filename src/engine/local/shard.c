@@ -157,7 +157,7 @@ rebuild_clear(table *t, uint32_t index, record *r)
         push_free(t, index);
         break;
     case KIND_LOCK:
-        memset(&r->lock.holders, 0, sizeof(r->lock) - offsetof(lock_part, holders));
+        memset(&r->lock.holders, 0, LOCK_END - offsetof(lock_part, holders));
         /* fall through */
     case KIND_CELL:
         bucket = bucket_of(t, r->lock.name.hash);

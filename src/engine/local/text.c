@@ -133,7 +133,7 @@ dibs__local_name_new(table *t, const local_key *key, dibs_error *err)
     }
     record *r = at(t, index);
     name_part *name = &r->lock.name;
-    memset(&r->lock.limit, 0, sizeof(r->lock) - offsetof(lock_part, limit));
+    memset(&r->lock.limit, 0, LOCK_END - offsetof(lock_part, limit));
     r->mode = r->previous = 0;
     name->hash = key->hash;
     name->text = text;
