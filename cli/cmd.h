@@ -14,6 +14,7 @@ int cmd_ls(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_break(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_torture(int argc, char **argv);
 int cmd_engines(int argc, char **argv);
 int cmd_schema(int argc, char **argv);
 

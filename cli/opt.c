@@ -14,6 +14,7 @@
 
 #include "common.h"
 #include "help.h"
+#include "torture.h"
 #include "util/duration.h"
 
 #define EXIT_USAGE 64
@@ -95,15 +96,22 @@ choice_index(const char *choices, const char *text)
     return -1;
 }
 
+/* a number of things, of which there is one at least */
+static int
+parse_count(uint32_t *out, const char *arg, uint32_t max)
+{
+    uint64_t number = 0;
+    if (parse_number(&number, arg, max) || number == 0)
+        return -1;
+    *out = (uint32_t)number;
+    return 0;
+}
+
 static int
 set_slots(struct options *out, const char *arg)
 {
-    uint64_t number = 0;
-    if (parse_number(&number, arg, UINT32_MAX) || number == 0)
-        return -1;
     out->mode = DIBS_PERMITS;
-    out->slots = (uint32_t)number;
-    return 0;
+    return parse_count(&out->slots, arg, UINT32_MAX);
 }
 
 static int
@@ -150,6 +158,17 @@ set_value(struct options *out, enum opt_id id, const char *arg)
     case OPT_IF_VERSION:
         out->has_if_version = true;
         return parse_number(&out->if_version, arg, UINT64_MAX);
+    case OPT_TIME:
+        return parse_ms(&out->time_ms, arg, false);
+    case OPT_CLIENTS:
+        return parse_count(&out->clients, arg, TORTURE_CLIENTS);
+    case OPT_THREADS:
+        return parse_count(&out->threads, arg, TORTURE_THREADS);
+    case OPT_NAMES:
+        return parse_count(&out->names, arg, HISTORY_NAMES);
+    case OPT_SEED:
+        out->has_seed = true;
+        return parse_number(&out->seed, arg, UINT64_MAX);
     case OPT_COMMAND:
         out->command = arg;
         return 0;

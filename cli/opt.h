@@ -31,6 +31,11 @@ enum opt_id {
     OPT_IF_VERSION,
     OPT_REASON,
     OPT_YES,
+    OPT_TIME,
+    OPT_CLIENTS,
+    OPT_THREADS,
+    OPT_NAMES,
+    OPT_SEED,
     OPT_URL,
     OPT_JSON,
     OPT_QUIET,
@@ -101,6 +106,10 @@ struct options {
     uint64_t if_version;
     const char *reason;
     bool yes;
+    uint32_t time_ms; /* of dibs torture; 0: as usual, and so are the next three */
+    uint32_t clients, threads, names;
+    bool has_seed;
+    uint64_t seed;
     const char *url;
     bool json, quiet, verbose;
 };

@@ -63,6 +63,17 @@ const struct opt_spec opt_specs[OPT_COUNT] = {
                          "no such cell), else exit 75." },
     [OPT_REASON] = { 0, 0, "reason", "TEXT", NULL, "Why; for the trace." },
     [OPT_YES] = { 'y', 0, "yes", NULL, NULL, "Do not ask." },
+    [OPT_TIME] = { 0, 0, "time", "DUR", NULL, "How long. Default: 20s." },
+    [OPT_CLIENTS] = { 0, 0, "clients", "N", NULL, "How many processes. Default: 4." },
+    [OPT_THREADS] = { 0, 0, "threads", "N", NULL,
+                      "How many threads in each of them. Default: 4." },
+    [OPT_NAMES] = { 0, 0, "names", "N", NULL,
+                    "How many locks they use: in turn an exclusive one, one that is also "
+                    "shared, a semaphore. Default: 6." },
+    [OPT_SEED] = { 0, 0, "seed", "N", NULL,
+                   "What is done and when follows from this number; the same one does "
+                   "the "
+                   "same again. Default: another one each time." },
     [OPT_URL] = { 0, 0, "url", "URL", NULL,
                   "Where locks are kept. Default: $DIBS_URL, else local:." },
     [OPT_JSON] = { 0, 0, "json", NULL, NULL,
@@ -85,6 +96,9 @@ const struct opt_spec opt_specs[OPT_COUNT] = {
 #define RUNNING                                                                          \
     (OPT_BIT(OPT_SKIP) | OPT_BIT(OPT_COMMAND) | OPT_BIT(OPT_ON_LOST) |                   \
      OPT_BIT(OPT_KILL_AFTER))
+#define TORTURE                                                                          \
+    (OPT_BIT(OPT_TIME) | OPT_BIT(OPT_CLIENTS) | OPT_BIT(OPT_THREADS) |                   \
+     OPT_BIT(OPT_NAMES) | OPT_BIT(OPT_TTL) | OPT_BIT(OPT_SEED))
 
 const struct verb verbs[] = {
     { "run", cmd_run, "[OPTION...] NAME... [--] CMD [ARG...]", "hold NAME while CMD runs",
@@ -166,6 +180,18 @@ const struct verb verbs[] = {
       "Measures what locks on an engine cost from here, as multiples of the engine's own "
       "round trip. Takes a few seconds and leaves nothing behind.",
       "dibs bench local:", COMMON & ~OPT_BIT(OPT_VERBOSE), OPERAND_NONE },
+    { "torture", cmd_torture, "[OPTION...] [URL]",
+      "does an engine keep its promises here",
+      "Several processes use a few locks of an engine, while they are killed with "
+      "SIGKILL "
+      "and stopped with SIGSTOP, for shorter and for longer than the lease (--ttl, 2s "
+      "here unless said otherwise). What each of them saw is then checked: whether two "
+      "ever believed to have what only one can have, tokens rose, losses were told, "
+      "waiters were served in order and in time, nothing was left behind. Only its own "
+      "processes are hurt, and only names that begin with dibs-torture/ are used. Exits "
+      "0 if all was well, and 70 if a promise was broken.",
+      "dibs torture --time 1m redis://cache1", TORTURE | (COMMON & ~OPT_BIT(OPT_VERBOSE)),
+      OPERAND_NONE },
     { "engines", cmd_engines, "[OPTION...]", "which engines are there",
       "Lists the engines that dibs knows: which are built in, which are installed as "
       "modules, and where modules are looked for.",
@@ -186,7 +212,8 @@ const struct fact exit_facts[] = {
     { "64", "usage error" },
     { "66", "there is no such cell" },
     { "69", "the engine cannot be reached" },
-    { "70", "not held, would deadlock, or the engine's data is damaged" },
+    { "70", "not held, would deadlock, or the engine's data is damaged; dibs torture: a "
+            "promise was broken" },
     { "71", "out of memory or another resource" },
     { "75", "busy or timed out, or somebody changed the cell (see -E and --skip)" },
     { "77", "permission denied" },

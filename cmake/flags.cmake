@@ -18,6 +18,11 @@ else()
   # a library or module that lacks a symbol does not link; sanitizers leave theirs open
   target_link_options(dibs_flags INTERFACE -Wl,-z,defs)
 endif()
+if(DIBS_COVERAGE)
+  # threads count too; processes that are killed do not
+  target_compile_options(dibs_flags INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(dibs_flags INTERFACE --coverage)
+endif()
 find_package(Threads REQUIRED)
 target_link_libraries(dibs_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 
