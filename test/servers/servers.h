@@ -10,7 +10,7 @@
  * tests use, one after the other. certs.c: certificates for TLS. zookeeper.c: ZooKeeper;
  * tree.c: a small client of it. etcd.c, consul.c: those; http.c: how they are asked.
  * postgres.c, pgbouncer.c, mariadb.c: those; sql.c: how they are asked, data.c: where they
- * begin. wires.c: connections that can be cut and held up.
+ * begin. wires.c: connections that can be cut, held up and spoiled.
  *
  * What goes wrong here fails the test, unless it is said otherwise. Every wait has a
  * limit. Start servers from the main thread: they die with the thread that did.
@@ -403,6 +403,52 @@ void wires_bar(wires *wires, int index, pid_t pid);
 void wires_deafen(wires *wires, int index);
 void wires_flow(wires *wires, int index);
 int wires_passed(wires *wires, int index);
+
+/* Which way: from who connects to the target, and back. */
+enum { WIRES_UP, WIRES_DOWN };
+
+/* What may happen once, to one connection, after a number of bytes. */
+enum wires_once {
+    WIRES_NOTHING,
+    WIRES_CUT,   /* it ends, for both */
+    WIRES_RESET, /* it breaks, for both (RST) */
+    WIRES_END,  /* only that way: whoever is at its end is told that nothing more comes */
+    WIRES_LOSE, /* nothing more gets through that way, and nobody is told */
+    WIRES_LATE, /* what comes is held up for late_ms, and what follows behind it */
+    WIRES_REPEAT, /* what was read at once goes on twice */
+    WIRES_FLIP    /* a bit of the byte there is another */
+};
+
+/* What is done to bytes that go one way; zeroed, nothing is.
+ *
+ * A message is all that goes one way until something goes the other way on the same
+ * connection, as requests and answers do. Messages and bytes are counted from 1, over all
+ * connections of the wire and for each way, from when the fault is set. With `at` 0, `bytes`
+ * are those of the wire. */
+typedef struct wires_fault {
+    int delay_ms;  /* all comes that much later */
+    int jitter_ms; /* ... or by up to this much more or less */
+    int rate;      /* bytes in a second */
+    int split;     /* bytes that are written at once */
+    int merge_ms;  /* what comes within that time goes on at once */
+    int flip_ppm;  /* of a million bytes, so many have a bit flipped */
+    enum wires_once once;
+    int at;        /* in the message of that number */
+    int64_t bytes; /* after so many bytes; -1: after what was read of it at once */
+    int late_ms;
+    uint32_t seed; /* for jitter and flips */
+} wires_fault;
+
+/* wires_spoil sets the fault of one way; wires_flow ends those of both. wires_counted counts
+ * connections and what has happened once since the start, messages and bytes since a fault
+ * was set for their way. */
+typedef struct wires_count {
+    int connections, struck;
+    int messages[2]; /* by way */
+    int64_t bytes[2];
+} wires_count;
+void wires_spoil(wires *wires, int index, int way, const wires_fault *fault);
+wires_count wires_counted(wires *wires, int index);
 
 /* ---- ports ---- */
 

@@ -98,6 +98,16 @@ CASE(wrap_keeps_what_the_engine_said)
     assert_string_equal(err.engine, "redis");
     assert_int_equal(err.code, DIBS_EUNAVAIL);
     assert_int_equal(err.engine_code, 111);
+    /* also if it was not heard, and the engine says that it could not be asked */
+    err = (dibs_error){ .code = DIBS_EUNKNOWN, .text = "cut" };
+    dibs__error_wrap(&err, DIBS_EUNAVAIL, "redis", "cannot list");
+    assert_string_equal(err.text, "cannot list: cut");
+    assert_int_equal(err.code, DIBS_EUNAVAIL);
+    /* what it says stays when the caller is told another code */
+    assert_int_equal(dibs__fail_as(&err, DIBS_EUNKNOWN), DIBS_EUNKNOWN);
+    assert_string_equal(err.text, "cannot list: cut");
+    assert_int_equal(err.code, DIBS_EUNKNOWN);
+    assert_int_equal(dibs__fail_as(NULL, DIBS_EUNKNOWN), DIBS_EUNKNOWN);
 }
 
 CASE(wrap_without_a_text_says_what_the_code_means)
