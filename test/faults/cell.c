@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* One run: a stage, a fault, a seed; and what it says. See lab.h. */
+#include "lab.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* what a run is worth nothing without */
+#define LEAST_ACQUIRED 10
+#define START_LIMIT_S 90
+
+struct outcome {
+    const struct stage *stage;
+    const struct fault *fault;
+    const struct control *control; /* NULL: clean is expected */
+    const struct cell_options *options;
+    struct verdict verdict;
+    int left;
+    const char *word; /* what the line ends with */
+    int is_bad;
+};
+
+/* ---- the run ---- */
+
+static int
+strike(void *arg, uint64_t random, int64_t for_ms, char what[40])
+{
+    const struct fault *fault = arg;
+    int64_t width = (fault->to - fault->from) * lab.lease_ms / 100;
+    int64_t ms = fault->from * lab.lease_ms / 100;
+    (void)for_ms; /* each fault has times of its own */
+    ms += width > 0 ? (int64_t)((random >> 24) % (uint64_t)width) : 0;
+    (void)snprintf(what, 40, "%s", fault->name);
+    return fault->strike(random, ms);
+}
+
+/* clients die and stand still all the time, and more often if that is all */
+static void
+make_plan(struct torture_plan *plan, const struct stage *stage,
+          const struct torture_fault *hurt, const struct cell_options *options)
+{
+    int64_t pace = hurt->every_ms == 0 ? 1 : 3;
+    torture_plan_init(plan, lab.url);
+    plan->seed = options->seed;
+    plan->run_ms = options->run_ms;
+    plan->lease_ms = (uint32_t)lab.lease_ms;
+    plan->modes = stage->modes;
+    plan->kill_every_ms = pace * lab.lease_ms;
+    plan->pause_every_ms = pace * lab.lease_ms;
+    if ((stage->is & IS_CROWDED) != 0) {
+        plan->threads = 6;
+        plan->names = 6;
+    }
+    plan->fault = hurt;
+    plan->slow = slow_factor();
+}
+
+/* With odd seeds one strike follows the other, so that each meets what the one before left;
+ * with even ones there is time to heal, and whether it does can be seen. */
+static int64_t
+every_ms(const struct fault *fault, uint64_t seed, int64_t heal_ms)
+{
+    return fault->strike == strike_nothing ? 0
+           : seed % 2 == 1                 ? lab.lease_ms / 2
+                                           : 2 * lab.lease_ms + heal_ms;
+}
+
+static struct torture_fault
+make_fault(const struct stage *stage, const struct fault *fault, uint64_t seed)
+{
+    int64_t heal_ms = stage_heal_ms(stage, lab.lease_ms);
+    return (struct torture_fault){ .strike = strike,
+                                   .arg = (void *)(uintptr_t)fault,
+                                   .heal_ms = heal_ms,
+                                   .every_ms = every_ms(fault, seed, heal_ms) };
+}
+
+/* what those had who were killed goes with their leases */
+static int
+count_left(int64_t heal_ms)
+{
+    int (*count)(void) = lab.stage->family->count_left;
+    int64_t until = now_ms() + 2 * lab.lease_ms + heal_ms + slowly(1000);
+    int left = count != NULL ? count() : 0;
+    while (left > 0 && now_ms() < until) {
+        sleep_ms(50);
+        left = count();
+    }
+    if (left > 0 && lab.stage->family->show_left != NULL) {
+        lab.stage->family->show_left();
+    }
+    return left;
+}
+
+/* ---- what it says ---- */
+
+static uint32_t
+broken_rules(const struct outcome *of)
+{
+    uint32_t rules = of->left > 0 ? 1u << 9 : 0;
+    for (int k = 0; k <= RULE_COUNT; k++) {
+        rules |= of->verdict.violated[k] > 0 ? 1u << k : 0;
+    }
+    return rules;
+}
+
+static int
+proves_nothing(const struct outcome *of)
+{
+    int strikes = of->fault->strike != strike_nothing;
+    return of->verdict.acquired < LEAST_ACQUIRED || of->verdict.looked[1] == 0 ||
+           (strikes && of->verdict.strikes == 0);
+}
+
+/* of a run that broke nothing but what it may */
+static const char *
+expected_word(const struct control *control, uint32_t rules)
+{
+    uint32_t shows = control != NULL ? control->shows : 0;
+    if (shows == 0) {
+        return rules == 0 ? "clean" : "broken, as it may be";
+    }
+    return (rules & shows) != 0 ? "broken, as it must be" : "not shown";
+}
+
+static void
+judge(struct outcome *of)
+{
+    uint32_t rules = broken_rules(of);
+    uint32_t may = of->control != NULL ? of->control->may : 0;
+    of->is_bad = (rules & ~may) != 0 || proves_nothing(of);
+    of->word = (rules & ~may) != 0  ? "BROKEN"
+               : proves_nothing(of) ? "NOTHING WAS TRIED"
+                                    : expected_word(of->control, rules);
+}
+
+static void
+print_rules(const struct outcome *of, const char *format, const char *separator)
+{
+    int is_first = 1;
+    for (int k = 0; k <= RULE_COUNT; k++) {
+        unsigned long long count =
+            of->verdict.violated[k] + (k == 9 && of->left > 0 ? (unsigned)of->left : 0);
+        if (count > 0) {
+            printf("%s", is_first ? "" : separator);
+            printf(format, k, count);
+            is_first = 0;
+        }
+    }
+}
+
+static const char *
+expected_of(const struct control *control)
+{
+    return control == NULL ? "clean" : control->shows == 0 ? "may" : "broken";
+}
+
+static void
+print_json(const struct outcome *of)
+{
+    const struct verdict *v = &of->verdict;
+    printf("{\"engine\":\"%s\",\"stage\":\"%s\",\"fault\":\"%s\",\"seed\":%llu,"
+           "\"seconds\":%lld,\"acquired\":%llu,\"lost\":%llu,\"strikes\":%llu,"
+           "\"kills\":%llu,\"pauses\":%llu,\"left\":%d,\"violated\":{",
+           of->stage->family->engine, of->stage->name, of->fault->name,
+           (unsigned long long)of->options->seed, (long long)(of->options->run_ms / 1000),
+           (unsigned long long)v->acquired, (unsigned long long)v->lost,
+           (unsigned long long)v->strikes, (unsigned long long)v->kills,
+           (unsigned long long)v->pauses, of->left);
+    print_rules(of, "\"K%d\":%llu", ",");
+    printf("},\"expected\":\"%s\",\"verdict\":\"%s\"}\n", expected_of(of->control),
+           of->word);
+}
+
+static void
+print_line(const struct outcome *of)
+{
+    const struct verdict *v = &of->verdict;
+    printf("%s %s %s seed %llu: %lld s, %llu acquired, %llu lost, %llu strikes, "
+           "%llu kills, %llu pauses; violations: ",
+           of->stage->family->engine, of->stage->name, of->fault->name,
+           (unsigned long long)of->options->seed, (long long)(of->options->run_ms / 1000),
+           (unsigned long long)v->acquired, (unsigned long long)v->lost,
+           (unsigned long long)v->strikes, (unsigned long long)v->kills,
+           (unsigned long long)v->pauses);
+    print_rules(of, "K%d %llu", ", ");
+    printf("%s; %s\n", broken_rules(of) == 0 ? "none" : "", of->word);
+}
+
+static void
+report(const struct outcome *of)
+{
+    if (of->options->json) {
+        print_json(of);
+    } else {
+        print_line(of);
+    }
+    (void)fflush(stdout);
+    for (int k = 0; k <= RULE_COUNT; k++) {
+        if (of->verdict.violated[k] > 0) {
+            fprintf(stderr, "  K%d, %s: %s\n", k, rule_text(k), of->verdict.first[k]);
+        }
+    }
+    if (of->left > 0) {
+        fprintf(stderr, "  K9: %d things are left at the servers\n", of->left);
+    }
+}
+
+/* on a machine that is so busy that nothing happened: once more, for longer */
+static void
+run_plan(struct outcome *of, struct torture_plan *plan)
+{
+    char why[256] = "";
+    for (int i = 0; i < 2 && (i == 0 || proves_nothing(of)); i++) {
+        if (torture_run(plan, &of->verdict, why) != 0) {
+            FAIL("%s: %s", lab.url, why);
+        }
+        plan->run_ms *= 3;
+    }
+}
+
+int
+cell_run(const struct stage *stage, const struct fault *fault,
+         const struct cell_options *options)
+{
+    struct outcome of = { .stage = stage, .fault = fault, .options = options };
+    struct torture_plan plan;
+    if (stage->family->is_present != NULL && !stage->family->is_present()) {
+        printf("skipped: there is no %s\n", stage->family->title);
+        return EXIT_SKIPPED;
+    }
+    on_failure(lab_stop);
+    limit_time((unsigned)(5 * options->run_ms / 1000 + slowly(START_LIMIT_S)));
+    lab_start(stage, fault->needs, NULL);
+    lab_warm_up();
+    struct torture_fault hurt = make_fault(stage, fault, options->seed);
+    make_plan(&plan, stage, &hurt, options);
+    run_plan(&of, &plan);
+    of.control = control_of(stage, fault);
+    of.left = count_left(hurt.heal_ms);
+    judge(&of);
+    report(&of);
+    lab_stop();
+    return of.is_bad;
+}

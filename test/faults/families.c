@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Kinds of servers: how they are started, what can be done to them, what is left there. Here
+ * files and Redis; families_members.c and families_sql.c have the others. See lab.h. */
+#include "lab.h"
+
+#include <unistd.h>
+
+/* how soon replicas take over */
+#define DOWN_AFTER_MS 500
+
+server_options
+options_of_stage(void)
+{
+    return (server_options){ .durable = (lab.stage->is & IS_DURABLE) != 0,
+                             .more = lab.more,
+                             .clock = (lab.needs & CAN_CLOCK) != 0 };
+}
+
+/* ---- files ---- */
+
+static void
+start_local(void)
+{
+    temp_dir(lab.folder, sizeof(lab.folder),
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+}
+
+static void
+start_sqlite(void)
+{
+    temp_dir(lab.folder, sizeof(lab.folder), "/tmp");
+}
+
+/* it keeps one file, whatever happens */
+static int
+count_local(void)
+{
+    return count_entries(lab.folder) - 1;
+}
+
+const struct family family_local = { .engine = "local",
+                                     .scheme = "local:",
+                                     .path = "",
+                                     .start = start_local,
+                                     .count_left = count_local };
+
+const struct family family_sqlite = {
+    .engine = "sqlite", .scheme = "sqlite:", .path = "/locks", .start = start_sqlite
+};
+
+/* ---- Redis ---- */
+
+static int
+redis_present(void)
+{
+    return server_present("redis-server");
+}
+
+static int
+valkey_present(void)
+{
+    return server_present("valkey-server");
+}
+
+static void
+start_redis(void)
+{
+    server_options options = options_of_stage();
+    lab.set.count = 1;
+    server_start(&lab.set.servers[0], &options);
+}
+
+static void
+start_valkey(void)
+{
+    server_options options = options_of_stage();
+    options.program = "valkey-server";
+    lab.set.count = 1;
+    server_start(&lab.set.servers[0], &options);
+}
+
+/* A replica that comes back alone takes over in a Cluster all the same, however long it has
+ * not heard of its master. */
+static const char *const eager[] = { "--cluster-replica-validity-factor", "0", NULL };
+/* what a quarantine asks for */
+static const char *const careful[] = { "--min-replicas-to-write", "1",
+                                       "--min-replicas-max-lag", "2", NULL };
+
+static void
+start_sentinel(void)
+{
+    set_options options = { .down_after_ms = DOWN_AFTER_MS, .each = options_of_stage() };
+    options.each.more = (lab.stage->is & IS_QUARANTINED) != 0 ? careful : NULL;
+    set_start_sentinel(&lab.set, &options);
+    lab.door = lab.set.count - lab.set.sentinels;
+}
+
+static void
+start_cluster(void)
+{
+    set_options options = { .down_after_ms = DOWN_AFTER_MS, .each = options_of_stage() };
+    options.each.more = eager;
+    set_start_cluster(&lab.set, &options);
+}
+
+static void
+start_redlock(void)
+{
+    server_options options = options_of_stage();
+    set_start_apart(&lab.set, 5, &options);
+}
+
+static int
+count_redis(void)
+{
+    return set_count_keys(&lab.set);
+}
+
+static void
+show_redis(void)
+{
+    for (int i = 0; set_master(&lab.set, i) != NULL; i++) {
+        server_show_keys(set_master(&lab.set, i));
+    }
+}
+
+/* a replica takes over some seconds after the strike at the latest; then a gate is closed */
+static int64_t
+heal_failover(int64_t lease_ms)
+{
+    (void)lease_ms;
+    return slowly(2000);
+}
+
+#define OF_REDIS                                                                         \
+    .engine = "redis", .title = "redis-server", .is_present = redis_present,             \
+    .count_left = count_redis, .show_left = show_redis
+
+const struct family family_redis = { OF_REDIS, .scheme = "redis://", .start = start_redis,
+                                     .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT };
+
+const struct family family_valkey = { .engine = "redis",
+                                      .title = "valkey-server",
+                                      .is_present = valkey_present,
+                                      .scheme = "redis://",
+                                      .start = start_valkey,
+                                      .count_left = count_redis,
+                                      .show_left = show_redis,
+                                      .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT };
+
+const struct family family_sentinel = { OF_REDIS,
+                                        .scheme = "redis+sentinel://",
+                                        .path = "/" SET_MASTER_NAME,
+                                        .start = start_sentinel,
+                                        .heal_ms = heal_failover,
+                                        .can = CAN_CUT | CAN_SCRIPT | CAN_FAIL_OVER };
+
+const struct family family_cluster = { OF_REDIS, .scheme = "redis+cluster://",
+                                       .start = start_cluster, .heal_ms = heal_failover,
+                                       .can = CAN_CUT | CAN_SCRIPT | CAN_FAIL_OVER };
+
+const struct family family_redlock = { .engine = "redlock",
+                                       .title = "redis-server",
+                                       .is_present = redis_present,
+                                       .scheme = "redlock://",
+                                       .start = start_redlock,
+                                       .count_left = count_redis,
+                                       .show_left = show_redis,
+                                       .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT |
+                                              CAN_MEMBER };

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* What is done to all servers of a stage, or on the way to them. See lab.h. */
+#include "lab.h"
+
+/* those that keep locks: Sentinels come last */
+static int
+keepers(void)
+{
+    return lab.set.count - lab.set.sentinels;
+}
+
+/* clients are hurt by the run itself */
+int
+strike_nothing(uint64_t random, int64_t ms)
+{
+    (void)random, (void)ms;
+    return -1;
+}
+
+int
+strike_restart(uint64_t random, int64_t ms)
+{
+    (void)random;
+    for (int i = 0; i < keepers(); i++) {
+        server_kill(&lab.set.servers[i]);
+    }
+    sleep_ms(ms);
+    for (int i = 0; i < keepers(); i++) {
+        server_respawn(&lab.set.servers[i]);
+    }
+    set_await(&lab.set);
+    return 0;
+}
+
+int
+strike_stop(uint64_t random, int64_t ms)
+{
+    (void)random;
+    for (int i = 0; i < keepers(); i++) {
+        server_pause(&lab.set.servers[i]);
+    }
+    sleep_ms(ms);
+    set_resume(&lab.set);
+    return 0;
+}
+
+int
+strike_cut(uint64_t random, int64_t ms)
+{
+    (void)random, (void)ms;
+    if (lab.lines.count > 0) {
+        wires_cut(&lab.lines, WIRES_ALL);
+    } else {
+        set_cut(&lab.set);
+    }
+    return 0;
+}
+
+int
+strike_hold(uint64_t random, int64_t ms)
+{
+    (void)random;
+    wires_hold(&lab.lines, WIRES_ALL);
+    sleep_ms(ms);
+    wires_flow(&lab.lines, WIRES_ALL);
+    return 0;
+}
+
+/* what was thrown away would be missed in the middle of a connection, so they end */
+int
+strike_mute(uint64_t random, int64_t ms)
+{
+    (void)random;
+    wires_mute(&lab.lines, WIRES_ALL);
+    sleep_ms(ms);
+    wires_cut(&lab.lines, WIRES_ALL);
+    wires_flow(&lab.lines, WIRES_ALL);
+    return 0;
+}
+
+int
+strike_flap(uint64_t random, int64_t ms)
+{
+    int64_t until = now_ms() + ms, most_ms = lab.lease_ms / 10 + 1;
+    while (now_ms() < until) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        wires_hold(&lab.lines, WIRES_ALL);
+        sleep_ms((int64_t)(random >> 33) % most_ms);
+        wires_flow(&lab.lines, WIRES_ALL);
+        if ((random >> 32 & 1) != 0) {
+            wires_cut(&lab.lines, WIRES_ALL);
+        }
+        sleep_ms((int64_t)(random >> 45) % most_ms);
+    }
+    return 0;
+}
+
+int
+strike_scripts(uint64_t random, int64_t ms)
+{
+    (void)random, (void)ms;
+    for (int i = 0; i < keepers(); i++) {
+        server_do(&lab.set.servers[i], "SCRIPT", "FLUSH");
+    }
+    return 0;
+}
+
+int
+strike_forget(uint64_t random, int64_t ms)
+{
+    (void)random, (void)ms;
+    set_flush(&lab.set);
+    return 0;
+}
+
+/* Forward, by more than a lease. Set back, a clock makes the locks of the dead last for as
+ * long: nobody would be granted anything in this run. */
+int
+strike_clock(uint64_t random, int64_t ms)
+{
+    static int64_t off_ms;
+    (void)ms;
+    off_ms += 2 * lab.lease_ms + (int64_t)(random >> 8) % (8 * lab.lease_ms);
+    server_set_clock(&lab.set.servers[0], off_ms);
+    return 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A replica takes over that has not heard of what the master granted last: the replicas stand
+ * still for a while, then all die at once, and the replicas come back with what they had
+ * before. That is what a master does that is cut off with its clients and then lost, or two
+ * machines that lose power. See lab.h.
+ */
+#include "lab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define UNHEARD_MS 1500
+#define FAILOVER_LIMIT_MS 30000
+
+/* "slave", the address and the port of the master, each on a line */
+static int
+is_replica_of(const server *one, const server *master)
+{
+    char *role = server_ask(one, "ROLE");
+    const char *port = role != NULL ? strchr(role, '\n') : NULL;
+    port = port != NULL ? strchr(port + 1, '\n') : NULL;
+    int is =
+        port != NULL && strncmp(role, "slave", 5) == 0 && atoi(port + 1) == master->port;
+    free(role);
+    return is;
+}
+
+static int
+find_replicas(server **out, const server *master)
+{
+    int count = 0;
+    for (int i = 0; i < lab.set.count - lab.set.sentinels; i++) {
+        if (is_replica_of(&lab.set.servers[i], master)) {
+            out[count++] = &lab.set.servers[i];
+        }
+    }
+    return count;
+}
+
+static int
+count_masters(void)
+{
+    int count = 0;
+    while (set_master(&lab.set, count) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+/* with Sentinels, a server that starts is told whom to follow */
+static void
+restart_as_replica(server *one, const server *master)
+{
+    one->replica_of = lab.set.sentinels > 0 ? master->port : 0;
+    server_restart(one);
+}
+
+static void
+lose_the_last(server *master, server **replicas, int count)
+{
+    for (int i = 0; i < count; i++) {
+        server_pause(replicas[i]);
+    }
+    sleep_ms(UNHEARD_MS);
+    server_kill(master);
+    for (int i = 0; i < count; i++) {
+        server_kill(replicas[i]);
+        restart_as_replica(replicas[i], master);
+    }
+}
+
+/* a failover that nobody asked for may still be under way: the machine is slow */
+static server *
+choose_master(uint64_t random, server **replicas, int *count)
+{
+    set_wait_ready(&lab.set);
+    int masters = count_masters();
+    server *master = set_master(&lab.set, (int)((random >> 8) % (uint64_t)masters));
+    *count = master != NULL ? find_replicas(replicas, master) : 0;
+    return *count > 0 ? master : NULL;
+}
+
+static void
+await_masters(int masters)
+{
+    int64_t until = now_ms() + slowly(FAILOVER_LIMIT_MS);
+    while (count_masters() < masters) {
+        CHECK(now_ms() < until);
+        sleep_ms(20);
+    }
+}
+
+int
+strike_failover(uint64_t random, int64_t ms)
+{
+    server *replicas[SET_MAX], *next = NULL;
+    int count, masters = lab.set.sentinels > 0 ? 1 : 3;
+    server *master = choose_master(random, replicas, &count);
+    (void)ms;
+    if (master == NULL) {
+        return -1;
+    }
+    lose_the_last(master, replicas, count);
+    await_masters(masters);
+    for (int i = 0; i < count; i++) {
+        next = server_is_master(replicas[i]) ? replicas[i] : next;
+    }
+    restart_as_replica(master, next != NULL ? next : replicas[0]);
+    set_wait_ready(&lab.set);
+    return 0;
+}
