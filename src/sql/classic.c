@@ -44,37 +44,44 @@ read_url(struct classic *classic, const dibs_url_parts *url, dibs_error *err)
     return rc;
 }
 
-int
-dibs__classic_new(struct classic **out, const struct classic_form *form,
-                  const char *const *base, const char *const *own,
-                  const char *const *makes, dibs_session *session,
-                  const dibs_url_parts *url, dibs_error *err)
+static const struct classic_kind *
+kind_of(const struct classic_engine *engine, const char *layout)
+{
+    const struct classic_kind *kind = engine->kinds;
+    while (strcmp(kind->form->layout, layout) != 0)
+        kind++;
+    return kind;
+}
+
+static void
+free_classic(struct classic *classic)
+{
+    classic->host->free(classic->room);
+    classic->host->free(classic);
+}
+
+static int
+make(struct classic **out, const struct classic_engine *engine, dibs_session *session,
+     const dibs_url_parts *url, dibs_error *err)
 {
     const dibs_host *host = session->host;
+    const struct classic_kind *kind = kind_of(engine, session->engine->layout);
     struct classic *classic = host->alloc(sizeof *classic);
     if (!classic)
         return host->fail(err, DIBS_ENOMEM, "out of memory");
     classic->host = host;
     classic->session = session;
-    classic->form = form;
+    classic->form = kind->form;
     classic->first = SQL_HOLD_TAKE;
     int rc = read_url(classic, url, err);
     if (!rc)
-        rc = dibs__classic_texts(classic, base, own, makes, url, err);
+        rc = dibs__classic_texts(classic, engine->texts, kind->texts, kind->makes, url,
+                                 err);
     if (rc)
-        dibs__classic_free(classic);
+        free_classic(classic);
     else
         *out = classic;
     return rc;
-}
-
-void
-dibs__classic_free(struct classic *classic)
-{
-    if (!classic)
-        return;
-    classic->host->free(classic->room);
-    classic->host->free(classic);
 }
 
 /* does the table have these columns? 1, 0, or *rc is not 0 */
@@ -88,9 +95,9 @@ has_columns(struct classic *classic, enum sql_statement probe, int *rc,
     return said == DIBS_OK;
 }
 
-int
-dibs__classic_begin(struct classic *classic, struct sql *sql, dibs_time deadline,
-                    dibs_error *err)
+/* finds out which columns the table has */
+static int
+begin(struct classic *classic, struct sql *sql, dibs_time deadline, dibs_error *err)
 {
     int rc = DIBS_OK;
     dibs_time first = (dibs_time)(sql->host->random() % (uint64_t)SWEEP_EVERY);
@@ -103,6 +110,34 @@ dibs__classic_begin(struct classic *classic, struct sql *sql, dibs_time deadline
     if (has_columns(classic, SQL_OLD_PROBE, &rc, deadline, err))
         classic->first = SQL_OLD_TAKE;
     return rc;
+}
+
+int
+dibs__classic_open(void *state, const struct classic_engine *engine,
+                   dibs_session *session, const dibs_url_parts *url, dibs_time deadline,
+                   dibs_error *err)
+{
+    struct classic *classic = NULL;
+    int rc = make(&classic, engine, session, url, err);
+    if (rc)
+        return rc;
+    rc = engine->open(state, classic, session, url, deadline, err);
+    if (!rc) {
+        rc = begin(classic, state, deadline, err);
+        if (rc)
+            engine->close(state, 0);
+    }
+    if (rc)
+        free_classic(classic);
+    return rc;
+}
+
+void
+dibs__classic_close(void *state, const struct classic_engine *engine, int forked)
+{
+    struct classic *classic = ((struct sql *)state)->layout;
+    engine->close(state, forked);
+    free_classic(classic);
 }
 
 /* ---- keys, owners, statements ---- */

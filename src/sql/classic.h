@@ -71,19 +71,31 @@ struct classic {
 
 /* ---- opening ---- */
 
-/* new reads the URL and makes the texts: base, and `own` where it has some. The engine gives
- * them to its drive, opens, and then begins: sql->layout is the classic then. begin finds out
- * which columns the table has. free takes NULL. */
-int dibs__classic_new(struct classic **out, const struct classic_form *form,
-                      const char *const *base, const char *const *own,
-                      const char *const *makes, dibs_session *session,
-                      const dibs_url_parts *url, dibs_error *err);
-int dibs__classic_begin(struct classic *classic, struct sql *sql, dibs_time deadline,
-                        dibs_error *err);
-void dibs__classic_free(struct classic *classic);
+/* The layouts as an engine has them: the statements of its database, and of each layout what
+ * is its own. open gives the texts and makes to the drive, and opens the rest; close is what
+ * undoes it. The state begins with struct sql, of which the classic is the layout then. */
+struct classic_kind {
+    const struct classic_form *form;
+    const char *const *texts, *const *makes;
+};
+struct classic_engine {
+    const char *const *texts;
+    const struct classic_kind *kinds;
+    int (*open)(void *state, const struct classic *classic, dibs_session *session,
+                const dibs_url_parts *url, dibs_time deadline, dibs_error *err);
+    void (*close)(void *state, int forked);
+};
+int dibs__classic_open(void *state, const struct classic_engine *engine,
+                       dibs_session *session, const dibs_url_parts *url,
+                       dibs_time deadline, dibs_error *err);
+void dibs__classic_close(void *state, const struct classic_engine *engine, int forked);
 
 /* ---- what is shared with the forms and classic_look.c ---- */
 
+/* how many characters of UTF-8 that is; -1: it is none */
+int dibs__classic_chars(const char *text, size_t len);
+/* A name, or SCHEMA.NAME, that needs no quotes. */
+int dibs__classic_is_table(const char *name);
 /* the texts with another table's name: classic_table.c */
 int dibs__classic_texts(struct classic *classic, const char *const *base,
                         const char *const *own, const char *const *makes,

@@ -11,9 +11,8 @@
 
 #define TABLE_MAX 128
 
-/* A name, or SCHEMA.NAME, that needs no quotes. */
-static int
-is_table(const char *name)
+int
+dibs__classic_is_table(const char *name)
 {
     size_t len = strlen(name), dots = 0;
     for (size_t i = 0; i < len; i++) {
@@ -82,7 +81,7 @@ read_swap(struct swap *out, const struct classic *classic, const dibs_url_parts 
     const char *with = table ? classic->host->param(url, "table") : NULL;
     out->word = table ? table : "dibs";
     out->with = with ? with : out->word;
-    if (!is_table(out->with))
+    if (!dibs__classic_is_table(out->with))
         return classic->host->fail(err, DIBS_ECONFIG,
                                    "table= wants NAME or SCHEMA.NAME, of letters, digits "
                                    "and underscores");

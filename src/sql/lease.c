@@ -7,7 +7,9 @@
  * state without a new version, so those who come disturb nobody; and a swap keeps what was
  * appended meanwhile. That is right because who joins knows the line at that version and
  * found that it must wait, and nothing but a new version could make it wrong; and because a
- * swap after which one who comes might not have to wait demands that nobody came.
+ * swap after which one who comes might not have to wait demands that nobody came. Who enters
+ * (SQL_ENTER) does not know the line, and learns from the same statement what it has joined:
+ * it decides by that, as one in line who looks.
  *
  * So it is enough to know how a line begins at its version, and a change may be tried on what
  * is remembered (recall.c): the version says whether it is still so. What comes of reading
@@ -213,20 +215,16 @@ see_nothing(struct sql *sql, struct view *view)
     return view->line.parties ? DIBS_OK : DIBS_ENOMEM;
 }
 
-int
-dibs__lease_see(struct sql *sql, struct view *view, const char *name, size_t name_len,
-                int makes, dibs_time deadline, dibs_error *err)
+/* by a statement that gives a row like those of SQL_READ */
+static int
+see_by(struct sql *sql, struct view *view, int makes, enum sql_statement which,
+       const struct sql_value *params, size_t n, dibs_time deadline, dibs_error *err)
 {
-    const struct sql_value params[] = { sql_bytes(name, name_len) };
     memset(view, 0, sizeof *view);
     view->host = sql->host;
     view->asked = sql->host->now();
     dibs__sql_result_init(&view->result, sql->host);
-    int rc =
-        dibs__lease_run(sql, makes, SQL_READ, params, 1, &view->result, deadline, err);
-    /* nothing was changed, whatever became of it */
-    if (rc == DIBS_EUNKNOWN)
-        rc = DIBS_EUNAVAIL;
+    int rc = dibs__lease_run(sql, makes, which, params, n, &view->result, deadline, err);
     if (!rc && view->result.rows) {
         rc = dibs__lease_see_row(sql, view, &view->result, 0, 0, err);
         view->now_most = view->line.now;
@@ -236,6 +234,16 @@ dibs__lease_see(struct sql *sql, struct view *view, const char *name, size_t nam
     if (rc)
         dibs__lease_unsee(view);
     return rc;
+}
+
+int
+dibs__lease_see(struct sql *sql, struct view *view, const char *name, size_t name_len,
+                int makes, dibs_time deadline, dibs_error *err)
+{
+    const struct sql_value params[] = { sql_bytes(name, name_len) };
+    int rc = see_by(sql, view, makes, SQL_READ, params, 1, deadline, err);
+    /* nothing was changed, whatever became of it */
+    return rc == DIBS_EUNKNOWN ? DIBS_EUNAVAIL : rc;
 }
 
 /* ---- writing ---- */
@@ -400,17 +408,54 @@ try_change(struct sql *sql, const struct change *change, unsigned nth, int *done
     return rc;
 }
 
+/* Gets in line, and decides by what is there then. Not done: another was faster after that,
+ * it was free, or the time is not known. */
+static int
+try_enter(struct sql *sql, const struct change *change, int *is_in, int *done,
+          dibs_time deadline, dibs_error *err)
+{
+    char record[LINE_RECORD_MAX];
+    struct view view;
+    int64_t now = dibs__lease_now(sql, sql->host->now());
+    if (!now)
+        return DIBS_OK;
+    size_t len = change->enter(record, now, change->arg);
+    const struct sql_value params[] = { sql_bytes(change->name, change->name_len),
+                                        sql_text(record, len) };
+    int rc = see_by(sql, &view, change->makes, SQL_ENTER, params, 2, deadline, err);
+    *is_in = rc == DIBS_ENOMEM || (!rc && view.is_there);
+    if (rc)
+        return rc;
+    if (view.is_there) {
+        view.tries = 1;
+        change->decide(&view, change->arg);
+        rc = write_down(sql, change, &view, deadline, done, err);
+    } else if (change->is_hasty)
+        rc = SQL_AGAIN;
+    dibs__lease_unsee(&view);
+    return rc;
+}
+
+/* Who is in line must not be told that nothing was done. */
+static int
+code_in_line(int rc)
+{
+    return rc == DIBS_EUNAVAIL || rc == DIBS_ENOMEM ? DIBS_EUNKNOWN : rc;
+}
+
 int
 dibs__lease_change(struct sql *sql, const struct change *change, dibs_time deadline,
                    dibs_error *err)
 {
-    int rc = DIBS_OK, done = 0;
-    if (change->recalls)
+    int rc = DIBS_OK, done = 0, is_in = 0;
+    if (change->enter && sql->enters)
+        rc = try_enter(sql, change, &is_in, &done, deadline, err);
+    else if (change->recalls)
         rc = try_change(sql, change, 0, &done, deadline, err);
     for (unsigned tries = 1; !rc && !done; tries++) {
         rc = try_change(sql, change, tries, &done, deadline, err);
         if (!rc && !done)
             rc = may_try_again(sql, tries, deadline, err);
     }
-    return rc;
+    return is_in ? code_in_line(rc) : rc;
 }

@@ -5,9 +5,11 @@
  * and breaks, sweep.c takes away old rows; line.h has the rules.
  *
  * Most locks are free when they are taken, and nobody waits when they are given back: that is
- * one statement each (SQL_TAKE, SQL_GIVE, SQL_KEEP). Everything else reads the row, decides,
- * and writes if the row is still at that version; if not, it does so again. No transaction is
- * open between two round trips, so a client that is paused in between blocks nobody.
+ * one statement each (SQL_TAKE or SQL_RETAKE, SQL_GIVE, SQL_KEEP). Who finds others there gets
+ * in line and sees the line by one statement (SQL_ENTER). Everything else reads the row,
+ * decides, and writes if the row is still at that version; if not, it does so again. No
+ * transaction is open between two round trips, so a client that is paused in between blocks
+ * nobody.
  */
 #ifndef DIBS_SQL_LEASE_H
 #define DIBS_SQL_LEASE_H
@@ -29,6 +31,9 @@ struct sql_lease {
     /* by name: it was not free, or not ours alone, when we last looked. Says whether the
      * short ways are worth a try; a wrong guess costs a round trip. */
     _Atomic uint8_t crowded[CROWDED];
+    /* by name: the mark of one whose row was there when we last used it. If it is gone, or
+     * the name was another one with the same mark, that costs a round trip. */
+    _Atomic uint8_t rows[CROWDED];
     /* 0: nobody tells us anything; else how often messages may have been missed, plus 1 */
     _Atomic uint64_t epoch;
     _Atomic dibs_time sweep_at;
@@ -52,6 +57,27 @@ static inline void
 set_crowded(struct sql *sql, uint64_t name_hash, int crowded)
 {
     atomic_store_explicit(&sql->lease->crowded[name_hash % CROWDED], (uint8_t)crowded,
+                          memory_order_relaxed);
+}
+
+/* never 0 */
+static inline uint8_t
+row_mark(uint64_t name_hash)
+{
+    return (uint8_t)(name_hash >> 32 | 1);
+}
+
+static inline int
+has_row(const struct sql *sql, uint64_t name_hash)
+{
+    return atomic_load_explicit(&sql->lease->rows[name_hash % CROWDED],
+                                memory_order_relaxed) == row_mark(name_hash);
+}
+
+static inline void
+set_row(struct sql *sql, uint64_t name_hash)
+{
+    atomic_store_explicit(&sql->lease->rows[name_hash % CROWDED], row_mark(name_hash),
                           memory_order_relaxed);
 }
 
@@ -112,6 +138,10 @@ struct change {
     uint64_t name_hash;
     int makes;
     int recalls; /* it may be tried first on what is remembered of the line */
+    /* not NULL: it begins by getting in line, with the record that this writes; `now` is what
+     * the database's clock is at least */
+    size_t (*enter)(char *record, int64_t now, void *arg);
+    int is_hasty; /* then SQL_AGAIN if it is free, instead of taking it by a longer way */
     void (*decide)(struct view *view, void *arg);
     void *arg;
 };
@@ -141,6 +171,8 @@ void dibs__lease_forget(struct sql *sql, uint64_t name_hash);
 void dibs__lease_forget_all(struct sql *sql);
 /* clock: the database's was `at` between these two times of ours */
 void dibs__lease_clock(struct sql *sql, int64_t at, dibs_time before, dibs_time after);
+/* now: what it is at least at that time of ours; 0: not known, or what is known is old */
+int64_t dibs__lease_now(struct sql *sql, dibs_time at);
 
 /* ---- waiters.c ---- */
 

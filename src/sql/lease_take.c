@@ -23,6 +23,8 @@
 
 /* a grant that is older than this part of its lease is made new */
 #define OLD_PART 4
+/* so often it is tried to get in line, and to take what is free, one after the other */
+#define TURNS 4
 /* one who polls pauses for this part of the time it has waited, within bounds */
 #define POLL_PART 8
 #define POLL_MOST 10
@@ -214,6 +216,14 @@ remember(const struct ask *ask, const struct view *view)
     find_before(waiter->before, &view->line, ask->answer.me);
 }
 
+static size_t
+enter_line(char *record, int64_t now, void *arg)
+{
+    struct ask *ask = arg;
+    join_at(ask, now);
+    return dibs__line_record(record, &ask->me);
+}
+
 static int
 has_others(const struct line *line)
 {
@@ -306,17 +316,22 @@ read_verdict(const struct ask *ask, uint64_t epoch, dibs_error *err)
     }
 }
 
+/* SQL_AGAIN, if it is hasty: it is free */
 static int
-ask_in_line(struct sql *sql, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+ask_in_line(struct sql *sql, dibs_claim *claim, int is_hasty, dibs_time deadline,
+            dibs_error *err)
 {
     struct ask ask = { .sql = sql, .claim = claim };
     const struct waiter *waiter = waiter_of(claim);
+    int is_first = waiter && !waiter->is_there && !claim->priv[PRIV_DOUBT];
     const struct change change = {
         .name = claim->name,
         .name_len = claim->name_len,
         .name_hash = claim->name_hash,
         .makes = 1,
-        .recalls = waiter && !waiter->is_there && !claim->priv[PRIV_DOUBT],
+        .recalls = is_first,
+        .enter = is_first ? enter_line : NULL,
+        .is_hasty = is_hasty,
         .decide = decide_take,
         .arg = &ask,
     };
@@ -340,8 +355,9 @@ ask_if_free(struct sql *sql, dibs_claim *claim, dibs_time deadline, dibs_error *
     const struct sql_value params[] = { sql_bytes(claim->name, claim->name_len),
                                         sql_text(record, len),
                                         sql_number((int64_t)claim->lease_ms * 1000) };
+    enum sql_statement which = has_row(sql, claim->name_hash) ? SQL_RETAKE : SQL_TAKE;
     dibs__sql_result_init(&result, sql->host);
-    int rc = dibs__lease_run(sql, 1, SQL_TAKE, params, 3, &result, deadline, err);
+    int rc = dibs__lease_run(sql, 1, which, params, 3, &result, deadline, err);
     if (!rc && result.rows)
         granted(claim, dibs__sql_at(&result, 0, 0)->number,
                 (unsigned)dibs__sql_at(&result, 0, 1)->number);
@@ -349,6 +365,9 @@ ask_if_free(struct sql *sql, dibs_claim *claim, dibs_time deadline, dibs_error *
         granted(claim, (int64_t)(result.last_id / 4), (unsigned)(result.last_id % 4));
     else if (!rc)
         rc = DIBS_EBUSY;
+    if (!rc || rc == DIBS_EBUSY) /* if it was not there, asking in line will make it */
+        set_row(sql, claim->name_hash);
+    claim->priv[PRIV_DOUBT] = rc == DIBS_EUNKNOWN;
     dibs__sql_result_free(&result);
     return rc;
 }
@@ -361,6 +380,19 @@ keeps_waiter(const dibs_claim *claim, int rc)
            (rc == DIBS_EUNAVAIL && waiter_of(claim)->is_there);
 }
 
+/* It is free, or others are there; and while we ask for the one it may become the other. */
+static int
+ask_in_turns(struct sql *sql, dibs_claim *claim, dibs_time deadline, dibs_error *err)
+{
+    int rc = ask_in_line(sql, claim, 1, deadline, err);
+    for (int turns = 1; rc == SQL_AGAIN; turns++) {
+        rc = ask_if_free(sql, claim, deadline, err);
+        if (rc == DIBS_EBUSY)
+            rc = ask_in_line(sql, claim, turns < TURNS, deadline, err);
+    }
+    return rc;
+}
+
 static int
 attempt(struct sql *sql, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
@@ -370,13 +402,12 @@ attempt(struct sql *sql, dibs_claim *claim, dibs_time deadline, dibs_error *err)
     if (!waiter_of(claim) && !claim->priv[PRIV_DOUBT] &&
         !is_crowded(sql, claim->name_hash)) {
         rc = ask_if_free(sql, claim, deadline, err);
-        claim->priv[PRIV_DOUBT] = rc == DIBS_EUNKNOWN;
         if (rc != DIBS_EBUSY)
             return rc;
     }
     if (!(claim->flags & DIBS_CLAIM_NOQUEUE) && !dibs__lease_waiter(sql, claim))
         return DIBS_ENOMEM;
-    rc = ask_in_line(sql, claim, deadline, err);
+    rc = ask_in_turns(sql, claim, deadline, err);
     if (rc == DIBS_EUNKNOWN)
         claim->priv[PRIV_DOUBT] = 1;
     if (waiter_of(claim) && rc == DIBS_EUNKNOWN)

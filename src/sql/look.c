@@ -112,7 +112,8 @@ report_page(struct sql *sql, struct page *page, dibs_sink *sink, dibs_time deadl
     if (!rc && page->rows) {
         const struct sql_value *last = dibs__sql_at(&result, page->rows - 1, 0);
         page->after_len = last->len < DIBS_NAME_MAX ? last->len : DIBS_NAME_MAX;
-        memcpy(page->after, last->text, page->after_len);
+        if (page->after_len)
+            memcpy(page->after, last->text, page->after_len);
     }
     dibs__sql_result_free(&result);
     return rc;

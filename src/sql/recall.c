@@ -87,6 +87,15 @@ dibs__lease_clock(struct sql *sql, int64_t at, dibs_time before, dibs_time after
     pthread_mutex_unlock(&sql->lease->mutex);
 }
 
+int64_t
+dibs__lease_now(struct sql *sql, dibs_time at)
+{
+    pthread_mutex_lock(&sql->lease->mutex);
+    const struct sql_clock clock = sql->lease->clock;
+    pthread_mutex_unlock(&sql->lease->mutex);
+    return clock.after < at - MEMORY_MOST ? 0 : clock.at + (at - clock.after) / 1000;
+}
+
 /* what is known, copied into the view: its columns, its clock, its text */
 static int
 copy_locked(struct sql *sql, struct view *view, const char *name, size_t name_len,

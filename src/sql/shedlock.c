@@ -34,14 +34,22 @@ char_len(const char *at, const char *end)
     return len;
 }
 
+int
+dibs__classic_chars(const char *text, size_t len)
+{
+    int chars = 0;
+    size_t one = 1;
+    for (const char *at = text; one && at < text + len; at += one, chars++)
+        one = char_len(at, text + len);
+    return one ? chars : -1;
+}
+
 static int
 shedlock_key(const struct classic *classic, struct classic_text *out, const char *name,
              size_t len, dibs_error *err)
 {
-    size_t chars = 0, one = 1;
-    for (const char *at = name; one && at < name + len; at += one, chars++)
-        one = char_len(at, name + len);
-    if (!one || chars > NAME_MAX_CHARS)
+    int chars = dibs__classic_chars(name, len);
+    if (chars < 0 || chars > NAME_MAX_CHARS)
         return classic->host->fail(err, DIBS_EINVAL,
                                    "a name in ShedLock's table is text of at most %d "
                                    "characters",

@@ -12,7 +12,7 @@
  * what is remembered of lines, waiters.c who waits here, and is told. look.c is list, inspect
  * and break, cell.c the cells, sweep.c takes away old rows. The classic layouts, for fleets
  * that use them, are unique.c, status.c, shedlock.c and spring.c, with classic.h as
- * what they have in common.
+ * what they have in common, and row.h.
  */
 #ifndef DIBS_SQL_H
 #define DIBS_SQL_H
@@ -65,8 +65,11 @@ enum sql_statement {
      * comes twice), token = the larger of token + 1 and {now}; previous stays (a new row: 0).
      * Taken: one row (token, previous), or changed >= 1 and last_id = token * 4 + previous. */
     SQL_TAKE,
+    /* the same, for a row that was there a while ago: changing is cheaper than inserting where
+     * that is in the way. Not taken if there is none. */
+    SQL_RETAKE,
     /* give back what nobody waits for: ?1 name ?2 record. If state = ?2 and until > {now}:
-     * state = '', until = {now}, previous = 0, version + 1. changed: 1 or 0. */
+     * state = '', previous = 0, version + 1; until stays. changed: 1 or 0. */
     SQL_GIVE,
     /* lengthen: ?1 name ?2 record ?3 lease in us. If state begins with ?2 and until > {now}:
      * until = {now} + ?3, version + 1. changed: 1 or 0. */
@@ -77,6 +80,10 @@ enum sql_statement {
      * state = state || ?3, and nothing else, so that those who come do not disturb others.
      * changed: 1 or 0. */
     SQL_JOIN,
+    /* ?1 name ?2 the text to add: the same at any version, if state is not ''. One row like
+     * those of SQL_READ, as it is then; none: state is '' (or the row with state '' all the
+     * same). For databases that can do both at once (sql.enters). */
+    SQL_ENTER,
     /* change one record: ?1 name ?2 the record ?3 its new text ?4 when its time is over. If
      * ?2 is in state and ?4 > {now}: ?3 in its place, version + 1. changed: 1 or 0. */
     SQL_EDIT,
@@ -132,6 +139,11 @@ enum sql_statement {
     SQL_OLD_BREAK,
     SQL_OLD_SWEEP,
     SQL_OLD_PROBE,
+    /* ---- row: row.h ---- */
+    /* the next token, of a transaction of its own: one row (token) */
+    SQL_TOKEN,
+    /* ?1 name: its row in dibs_rows, if it has none */
+    SQL_ROW_ADD,
     SQL_STATEMENTS
 };
 #define SQL_PARAMS_MAX 12
@@ -263,6 +275,9 @@ struct sql {
     uint32_t waiter_ms;      /* a waiter is taken for dead after so long (?waiter=) */
     uint32_t poll_ms;        /* how often the first in line looks if nobody tells it */
     unsigned connections;    /* most in the pool (?connections=, 8) */
+    /* SQL_ENTER may be used: there is one, and what was sent and given up is ended before
+     * anything else is asked */
+    int enters;
 };
 int dibs__sql_open(struct sql *sql, const dibs_url_parts *url, dibs_error *err);
 void dibs__sql_close(struct sql *sql, int forked);

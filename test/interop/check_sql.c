@@ -42,6 +42,9 @@ check_sql_tables(const struct stage *stage, int is_old)
            "NULL, CLIENT_ID CHAR(36), CREATED_DATE %s NOT NULL, "
            "CONSTRAINT INT_LOCK_PK PRIMARY KEY (LOCK_KEY, REGION))",
            time);
+    sql_do(server_of(stage), database_of(stage),
+           "CREATE TABLE dibs_rows (name %s NOT NULL PRIMARY KEY)",
+           is_mariadb ? "VARBINARY(512)" : "BYTEA");
     if (!is_old) {
         sql_do(server_of(stage), database_of(stage),
                "ALTER TABLE INT_LOCK ADD EXPIRED_AFTER %s NOT NULL", time);

@@ -68,6 +68,7 @@ static const struct kind sql_kinds[KINDS_MAX] = {
     { "rails", "?layout=advisory&map=rails", DIBS_EXCLUSIVE, 0, 0 },
     { "dotnet", "?layout=advisory&map=dotnet", DIBS_EXCLUSIVE, 0, 0 },
     { "get_lock", "?layout=get_lock&map=raw", DIBS_EXCLUSIVE, 0, 0 },
+    { "row", "?layout=row", DIBS_EXCLUSIVE, 0, 0 },
 };
 
 struct held_name {

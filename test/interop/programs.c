@@ -36,6 +36,7 @@ static const struct program incumbents[] = {
     { "rails", "with_advisory_lock's SQL", 1, 0, 1, 0, 0 },
     { "dotnet", "DistributedLock's SQL", 1, 0, 1, 0, 0 },
     { "get_lock", "GET_LOCK", 1, 0, 1, 0, 0 },
+    { "row", "SELECT FOR UPDATE", 1, 0, 1, 0, 0 },
 };
 
 const struct program *
@@ -77,8 +78,8 @@ place(char out[PATH_SIZE], const struct program *program, const char *file)
 static int
 is_sql(const struct program *program)
 {
-    static const char *const names[] = { "shedlock", "spring", "oldspring",
-                                         "rails",    "dotnet", "get_lock" };
+    static const char *const names[] = { "shedlock", "spring",   "oldspring", "rails",
+                                         "dotnet",   "get_lock", "row" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (is(program, names[i])) {
             return 1;

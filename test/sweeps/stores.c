@@ -6,7 +6,7 @@
 #define ROOT "/sweeps"
 #define REDLOCK_SERVERS 5
 /* requests of a name stay on one connection, in order, until that is given up */
-#define REDIS_SILENT_MS 10000
+#define REDIS_SILENT_MS 4000
 
 static server one;
 static server_set set;

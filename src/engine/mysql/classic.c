@@ -2,33 +2,17 @@
 /* The tables of the classic layouts: opening and closing. The slots are src/sql's. */
 #include "classic.h"
 
-#include <string.h>
-
 /* ---- open and close ---- */
 
-/* what a layout is made of */
-static const struct kind {
-    const struct classic_form *form;
-    const char *const *texts, *const *makes;
-} kinds[] = {
+static const struct classic_kind kinds[] = {
     { &dibs__classic_unique, dibs__mysql_unique_texts, dibs__mysql_unique_makes },
     { &dibs__classic_status, dibs__mysql_status_texts, dibs__mysql_status_makes },
     { &dibs__classic_shedlock, dibs__mysql_shedlock_texts, dibs__mysql_shedlock_makes },
     { &dibs__classic_spring, dibs__mysql_spring_texts, dibs__mysql_spring_makes },
 };
 
-static const struct kind *
-kind_of(const dibs_engine *table)
-{
-    const struct kind *kind = kinds;
-    while (strcmp(kind->form->layout, table->layout) != 0)
-        kind++;
-    return kind;
-}
-
-/* Tokens are drawn with INSERT .. RETURNING from a sequence: MySQL has neither. */
-static int
-check_server(const struct mysql *mysql, dibs_error *err)
+int
+dibs__mysql_needs_mariadb(const struct mysql *mysql, dibs_error *err)
 {
     if (mysql->is_mariadb)
         return DIBS_OK;
@@ -39,40 +23,37 @@ check_server(const struct mysql *mysql, dibs_error *err)
 }
 
 static int
+open_with(void *state, const struct classic *classic, dibs_session *session,
+          const dibs_url_parts *url, dibs_time deadline, dibs_error *err)
+{
+    struct mysql *mysql = state;
+    mysql->drive.texts = classic->texts;
+    mysql->drive.makes = classic->makes;
+    int rc = dibs__mysql_open(mysql, session, url, deadline, err);
+    if (rc)
+        return rc;
+    rc = dibs__mysql_needs_mariadb(mysql, err);
+    if (rc)
+        dibs__mysql_close(mysql, 0);
+    return rc;
+}
+
+static const struct classic_engine classics = { .texts = dibs__mysql_texts,
+                                                .kinds = kinds,
+                                                .open = open_with,
+                                                .close = dibs__mysql_close };
+
+static int
 classic_open(void *state, dibs_session *session, const dibs_url_parts *url,
              dibs_time deadline, dibs_error *err)
 {
-    struct mysql *mysql = state;
-    struct classic *classic = NULL;
-    const struct kind *kind = kind_of(session->engine);
-    int rc = dibs__classic_new(&classic, kind->form, dibs__mysql_texts, kind->texts,
-                               kind->makes, session, url, err);
-    if (rc)
-        return rc;
-    mysql->drive.texts = classic->texts;
-    mysql->drive.makes = classic->makes;
-    rc = dibs__mysql_open(mysql, session, url, deadline, err);
-    if (rc) {
-        dibs__classic_free(classic);
-        return rc;
-    }
-    rc = check_server(mysql, err);
-    if (!rc)
-        rc = dibs__classic_begin(classic, &mysql->sql, deadline, err);
-    if (rc) {
-        dibs__mysql_close(mysql, 0);
-        dibs__classic_free(classic);
-    }
-    return rc;
+    return dibs__classic_open(state, &classics, session, url, deadline, err);
 }
 
 static void
 classic_close(void *state, int forked)
 {
-    struct mysql *mysql = state;
-    struct classic *classic = mysql->sql.layout;
-    dibs__mysql_close(mysql, forked);
-    dibs__classic_free(classic);
+    dibs__classic_close(state, &classics, forked);
 }
 
 /* ---- the tables ---- */

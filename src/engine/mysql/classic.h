@@ -17,6 +17,9 @@ extern const char *const dibs__mysql_status_makes[];
 extern const char *const dibs__mysql_shedlock_makes[];
 extern const char *const dibs__mysql_spring_makes[];
 
+/* Tokens are drawn from a sequence, and mostly by INSERT .. RETURNING: MySQL has neither. */
+int dibs__mysql_needs_mariadb(const struct mysql *mysql, dibs_error *err);
+
 extern const dibs_engine dibs__mysql_unique, dibs__mysql_status, dibs__mysql_shedlock,
     dibs__mysql_spring;
 

@@ -22,6 +22,9 @@
 #define KEEP_COUNT 3
 #define UNACKED_MS 25000
 
+/* a connection that was there a moment ago need not be looked at */
+#define FRESH (20 * DIBS_MS)
+
 /* ---- steps ---- */
 
 /* waits until the socket is ready for one of `what`: which, or 0 at the deadline */
@@ -251,8 +254,12 @@ dibs__my_link_is_closed(struct my_link *link)
 {
     short farewell = link->login->tls ? POLLRDHUP : POLLIN | POLLRDHUP;
     struct pollfd fd = { .fd = mysql_get_socket(link->mysql), .events = farewell };
+    dibs_time now = link->login->host->now();
+    if (now - link->seen_open < FRESH)
+        return link->is_broken;
     if (!link->is_broken && poll(&fd, 1, 0) != 0)
         link->is_broken = 1;
+    link->seen_open = now;
     return link->is_broken;
 }
 

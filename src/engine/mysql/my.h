@@ -10,7 +10,7 @@
  * of it. stray.c ends connections that were given up. texts.c has the statements of the
  * layout lease, and bell.c wakes its waiters: by GET_LOCK, on connections of their own, which
  * are wires. wire.c is such a connection, and the thread that hears from all of them;
- * get_lock.c is the layout that needs nothing else. classic.c has the others.
+ * bound.h has the layouts that need nothing else, get_lock and row. classic.c has the others.
  */
 #ifndef DIBS_MY_H
 #define DIBS_MY_H
@@ -62,8 +62,9 @@ struct my_link {
     unsigned long id;       /* the server's number of this connection */
     char seen_as[SEEN_MAX]; /* where it comes from, for the server */
     int is_mariadb, is_broken;
-    int is_shared; /* with other clients, by a proxy */
-    int is_busy;   /* a thread is in a call: a fork's child must not touch it */
+    dibs_time seen_open; /* when it was last seen not to be closed */
+    int is_shared;       /* with other clients, by a proxy */
+    int is_busy;         /* a thread is in a call: a fork's child must not touch it */
     /* the step under way, what it waits for (0: there is none), and what it said */
     my_step *step;
     void *of;
@@ -79,7 +80,8 @@ struct my_link {
 int dibs__my_link_open(struct my_link *link, const struct my_login *login,
                        dibs_time deadline, dibs_error *err);
 void dibs__my_link_close(struct my_link *link, int forked);
-/* was it closed while nothing was asked? Then nothing that follows has been sent. */
+/* was it closed while nothing was asked? Then nothing that follows has been sent. One that was
+ * there a moment ago is not looked at. */
 int dibs__my_link_is_closed(struct my_link *link);
 /* begin starts a step, proceed goes on with it when the socket may be ready, finish waits for
  * its end: 0, or -1 at the deadline; then the link is broken. do_step is begin and finish. */
@@ -140,7 +142,7 @@ extern const char *const dibs__my_sequence_makes[];
 extern const char *const dibs__my_row_makes[];
 
 struct my_bells;
-struct my_getter;
+struct my_bound;
 
 /* ---- stray.c ---- */
 
@@ -170,8 +172,8 @@ struct mysql {
     sql_drive drive; /* that of the layout */
     int is_mariadb;
     struct my_strays strays;
-    struct my_bells *bells;   /* the layout lease */
-    struct my_getter *getter; /* the layout get_lock */
+    struct my_bells *bells; /* the layout lease */
+    struct my_bound *bound; /* the layouts get_lock and row */
 };
 
 /* open connects, without what only one layout has. The layout's texts and makes may be in

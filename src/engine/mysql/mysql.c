@@ -5,10 +5,12 @@
  *   mysql://[USER[:PASSWORD]@]HOST[:3306][,...]/DATABASE[?...], and the same with mariadb://
  */
 #include "bell.h"
+#include "bound.h"
 #include "classic.h"
-#include "get_lock.h"
 
 #include <stdio.h>
+
+#define RETURNING_LEAST 100500 /* MariaDB, of what inserts */
 
 void
 dibs__mysql_close(void *state, int forked)
@@ -17,9 +19,9 @@ dibs__mysql_close(void *state, int forked)
     if (mysql->bells)
         dibs__my_bells_close(mysql->bells, forked);
     mysql->bells = NULL;
-    if (mysql->getter)
-        dibs__my_getter_close(mysql->getter, forked);
-    mysql->getter = NULL;
+    if (mysql->bound)
+        dibs__my_bound_close(mysql->bound, forked);
+    mysql->bound = NULL;
     dibs__sql_close(&mysql->sql, forked);
     if (!forked)
         pthread_mutex_destroy(&mysql->strays.mutex);
@@ -40,7 +42,10 @@ say_hello(struct mysql *mysql, dibs_time deadline, dibs_error *err)
     int rc = dibs__sql_borrow(mysql->sql.pool, &conn, deadline, err);
     if (rc)
         return rc;
-    mysql->is_mariadb = ((struct my_link *)conn->own)->is_mariadb;
+    const struct my_link *link = conn->own;
+    mysql->is_mariadb = link->is_mariadb;
+    mysql->sql.enters = link->is_mariadb && !link->is_shared &&
+                        mysql_get_server_version(link->mysql) >= RETURNING_LEAST;
     dibs__sql_giveback(mysql->sql.pool, conn);
     return DIBS_OK;
 }
@@ -81,20 +86,6 @@ lease_open(void *state, dibs_session *session, const dibs_url_parts *url,
     if (rc)
         return rc;
     rc = dibs__my_bells_open(mysql, err);
-    if (rc)
-        dibs__mysql_close(mysql, 0);
-    return rc;
-}
-
-static int
-get_lock_open(void *state, dibs_session *session, const dibs_url_parts *url,
-              dibs_time deadline, dibs_error *err)
-{
-    struct mysql *mysql = state;
-    int rc = dibs__mysql_open(mysql, session, url, deadline, err);
-    if (rc)
-        return rc;
-    rc = dibs__my_getter_open(mysql, url, err);
     if (rc)
         dibs__mysql_close(mysql, 0);
     return rc;
@@ -161,18 +152,13 @@ lease_downgrade(void *state, dibs_claim *claim, dibs_time deadline, dibs_error *
 const char *const dibs__mysql_schemes[] = { "mysql", "mariadb", NULL };
 
 static const char *const lease_params[] = { MYSQL_PARAMS, "waiter", "poll", NULL };
-static const char *const get_lock_params[] = { MYSQL_PARAMS, "map", "token", NULL };
 
 __attribute__((visibility("default"))) extern const dibs_engine dibs_engine_table;
-static const dibs_engine get_lock_table;
 
-const dibs_engine *const dibs__mysql_layouts[] = { &dibs_engine_table,
-                                                   &get_lock_table,
-                                                   &dibs__mysql_unique,
-                                                   &dibs__mysql_status,
-                                                   &dibs__mysql_shedlock,
-                                                   &dibs__mysql_spring,
-                                                   NULL };
+const dibs_engine *const dibs__mysql_layouts[] = {
+    &dibs_engine_table,  &dibs__mysql_get_lock, &dibs__mysql_row,    &dibs__mysql_unique,
+    &dibs__mysql_status, &dibs__mysql_shedlock, &dibs__mysql_spring, NULL
+};
 
 const dibs_engine dibs_engine_table = {
     .abi = DIBS_ENGINE_ABI,
@@ -196,25 +182,4 @@ const dibs_engine dibs_engine_table = {
     .cell_read = dibs__sql_cell_read,
     .cell_swap = dibs__sql_cell_swap,
     .schema = dibs__mysql_makes,
-};
-
-static const dibs_engine get_lock_table = {
-    .abi = DIBS_ENGINE_ABI,
-    .name = "mysql",
-    .schemes = dibs__mysql_schemes,
-    .layout = "get_lock",
-    .layouts = dibs__mysql_layouts,
-    .params = get_lock_params,
-    .caps = DIBS_CAP_LEASE | DIBS_CAP_TOKEN | DIBS_CAP_WAKE | DIBS_CAP_CELL,
-    .min_lease_ms = 1000,
-    .state_size = sizeof(struct mysql),
-    .open = get_lock_open,
-    .close = dibs__mysql_close,
-    .attempt = dibs__my_get_attempt,
-    .watch = dibs__my_get_watch,
-    .renew = dibs__my_get_renew,
-    .release = dibs__my_get_release,
-    .cell_read = dibs__sql_cell_read,
-    .cell_swap = dibs__sql_cell_swap,
-    .schema = dibs__my_sequence_makes,
 };

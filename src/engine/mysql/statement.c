@@ -192,6 +192,10 @@ dibs__my_bind(struct my_link *link, struct my_statement *statement,
                                            "the statement wants %zu parameters", number);
         bind_value(&binds[i], &params[number - 1]);
     }
+    /* libmariadb reads as many as the server said there are */
+    if (mysql_stmt_param_count(statement->stmt) != statement->marks)
+        return link->login->host->fail(err, DIBS_ECORRUPT,
+                                       "the server wants other parameters");
     if (mysql_stmt_bind_param(statement->stmt, binds))
         return say_trouble(link, statement->stmt, 0, err);
     return DIBS_OK;

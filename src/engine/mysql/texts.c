@@ -24,7 +24,12 @@ const char *const dibs__mysql_texts[SQL_STATEMENTS] = {
         " token = IF(state = '', GREATEST(token + 1, VALUES(token)), token),"
         " previous = previous + 0 * LAST_INSERT_ID(token * 4 + previous),"
         " state = IF(state = '', VALUES(state), state)",
-    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', until = " NOW ", previous = 0,"
+    [SQL_RETAKE] =
+        "UPDATE dibs_locks SET version = version + 1, until = " NOW " + ?3,"
+        " token = GREATEST(token + 1, " NOW "),"
+        " previous = previous + 0 * LAST_INSERT_ID(token * 4 + previous), state = ?2"
+        " WHERE name = ?1 AND state = ''",
+    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', previous = 0,"
                  " version = version + 1"
                  " WHERE name = ?1 AND state = ?2 AND until > " NOW,
     [SQL_KEEP] = "UPDATE dibs_locks SET until = " NOW " + ?3, version = version + 1"
@@ -34,6 +39,11 @@ const char *const dibs__mysql_texts[SQL_STATEMENTS] = {
                  " FROM dibs_locks WHERE name = ?1",
     [SQL_JOIN] = "UPDATE dibs_locks SET state = CONCAT(state, ?3)"
                  " WHERE name = ?1 AND (version = ?2 OR (?2 = 0 AND state <> ''))",
+    /* MariaDB's: only what inserts can return what it did */
+    [SQL_ENTER] = "INSERT INTO dibs_locks (name, version, token, until, previous, state)"
+                  " VALUES (?1, " NOW ", 0, " NOW ", 0, '')"
+                  " ON DUPLICATE KEY UPDATE state = IF(state = '', '', CONCAT(state, ?2))"
+                  " RETURNING version, token, until, previous, state, " NOW,
     [SQL_EDIT] = "UPDATE dibs_locks SET state = REPLACE(state, ?2, ?3),"
                  " version = version + 1 WHERE name = ?1 AND LOCATE(?2, state) > 0"
                  " AND ?4 > " NOW,
@@ -63,6 +73,10 @@ const char *const dibs__mysql_texts[SQL_STATEMENTS] = {
         " dibs_cells.version = ?4), ?3, dibs_cells.value),"
         " dibs_cells.version = LAST_INSERT_ID(IF(dibs_cells.version = ?4,"
         " GREATEST(dibs_cells.version + 1, " NOW "), dibs_cells.version))",
+    [SQL_TOKEN] = "SELECT NEXTVAL(dibs_tokens)",
+    /* a row that is there, and locked, is not waited for */
+    [SQL_ROW_ADD] = "INSERT INTO dibs_rows (name) SELECT ?1 FROM DUAL WHERE NOT EXISTS"
+                    " (SELECT 1 FROM dibs_rows AS old WHERE old.name = ?1)",
 };
 
 /* ---- the tables ---- */

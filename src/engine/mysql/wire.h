@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wires: connections on which GET_LOCK is waited for, each for one claim at a time, and one
+ * Wires: connections on which a lock is waited for, mostly GET_LOCK's, each for one claim at a time, and one
  * thread that hears from all of them. Users of it say what an answer means.
  *
  * A wire in state BUSY belongs to the thread that made it so, and is worked on without the
@@ -20,7 +20,7 @@ enum my_wire_state {
     WIRE_LETTING, /* RELEASE_LOCK is under way */
 };
 
-enum my_wire_statement { WIRE_GET, WIRE_LET, WIRE_TOKEN };
+enum my_wire_statement { WIRE_GET, WIRE_LET, WIRE_TOKEN, WIRE_TRY, WIRE_STATEMENTS };
 
 #define WIRE_NAME_MAX 512
 
@@ -50,7 +50,7 @@ struct my_wires {
     /* called with the mutex: what was under way is done; or, if was_lost, a HELD is over */
     void (*heard)(struct my_wires *wires, struct my_wire *wire);
     void *owner;
-    const char *texts[3]; /* the statements */
+    const char *texts[WIRE_STATEMENTS];
     unsigned most;
     pthread_cond_t calm;   /* a wire is not BUSY any more */
     pthread_mutex_t mutex; /* for all below */

@@ -2,64 +2,48 @@
 /* The tables of the classic layouts: opening and closing. The slots are src/sql's. */
 #include "classic.h"
 
-#include <string.h>
-
 /* ---- open and close ---- */
 
-/* what a layout is made of */
-static const struct kind {
-    const struct classic_form *form;
-    const char *const *texts, *const *makes;
-} kinds[] = {
+static const struct classic_kind kinds[] = {
     { &dibs__classic_unique, dibs__pg_unique_texts, dibs__pg_unique_makes },
     { &dibs__classic_status, dibs__pg_status_texts, dibs__pg_status_makes },
     { &dibs__classic_shedlock, dibs__pg_shedlock_texts, dibs__pg_shedlock_makes },
     { &dibs__classic_spring, dibs__pg_spring_texts, dibs__pg_spring_makes },
 };
 
-static const struct kind *
-kind_of(const dibs_engine *table)
+static int
+open_with(void *state, const struct classic *classic, dibs_session *session,
+          const dibs_url_parts *url, dibs_time deadline, dibs_error *err)
 {
-    const struct kind *kind = kinds;
-    while (strcmp(kind->form->layout, table->layout) != 0)
-        kind++;
-    return kind;
+    struct postgres *pg = state;
+    pg->drive.texts = classic->texts;
+    pg->drive.makes = classic->makes;
+    int rc = dibs__pg_open(pg, session, url, deadline, err);
+    session->notice[0] = '\0'; /* a pooler changes nothing here: all who wait look */
+    return rc;
 }
+
+static void
+close_rest(void *state, int forked)
+{
+    dibs__pg_close(state, forked);
+}
+
+static const struct classic_engine classics = {
+    .texts = dibs__pg_texts, .kinds = kinds, .open = open_with, .close = close_rest
+};
 
 static int
 classic_open(void *state, dibs_session *session, const dibs_url_parts *url,
              dibs_time deadline, dibs_error *err)
 {
-    struct postgres *pg = state;
-    struct classic *classic = NULL;
-    const struct kind *kind = kind_of(session->engine);
-    int rc = dibs__classic_new(&classic, kind->form, dibs__pg_texts, kind->texts,
-                               kind->makes, session, url, err);
-    if (rc)
-        return rc;
-    pg->drive.texts = classic->texts;
-    pg->drive.makes = classic->makes;
-    rc = dibs__pg_open(pg, session, url, deadline, err);
-    if (rc) {
-        dibs__classic_free(classic);
-        return rc;
-    }
-    session->notice[0] = '\0'; /* a pooler changes nothing here: all who wait look */
-    rc = dibs__classic_begin(classic, &pg->sql, deadline, err);
-    if (rc) {
-        dibs__pg_close(pg, 0);
-        dibs__classic_free(classic);
-    }
-    return rc;
+    return dibs__classic_open(state, &classics, session, url, deadline, err);
 }
 
 static void
 classic_close(void *state, int forked)
 {
-    struct postgres *pg = state;
-    struct classic *classic = pg->sql.layout;
-    dibs__pg_close(pg, forked);
-    dibs__classic_free(classic);
+    dibs__classic_close(state, &classics, forked);
 }
 
 /* ---- the tables ---- */

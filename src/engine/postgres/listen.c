@@ -3,6 +3,12 @@
  * The connection on which this client hears what others tell it, and the thread that reads
  * from it. It is begun by the first who waits. What is said while there is no connection is
  * lost, so all who wait ask again when there is a new one.
+ *
+ * Only the thread connects and disconnects. It reads as well, unless one who waits does
+ * (`reader`), which spares that one a switch of threads. Meanwhile the thread is not woken by
+ * what comes in: it sleeps in an epoll that is not told of the socket then.
+ *
+ * Parts: who reads; what is heard; the thread; for who waits; beginning and end.
  */
 #include "postgres.h"
 
@@ -10,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -22,18 +29,102 @@
 #define PAUSE_FIRST (10 * DIBS_MS)
 #define PAUSE_MOST (1000 * DIBS_MS)
 
+enum reader { NOBODY, THREAD, BORROWER };
+
 struct listener {
     struct postgres *pg;
     pthread_t thread;
-    int wake_fd;
+    int wake_fd;  /* wakes the thread, */
+    int rouse_fd; /* and this one who reads in its place */
+    int epoll_fd; /* wake_fd, and the socket while nobody reads */
     _Atomic int is_stopping;
     pthread_mutex_t mutex; /* for all below */
     pthread_cond_t changed;
     int is_listening;
+    _Atomic int is_wanted; /* by the thread: nobody else begins to read, or goes on */
+    enum reader reader;
     uint64_t failures; /* connects that failed, and why the last one did */
     dibs_error failure;
-    struct conn conn; /* the thread's alone */
+    struct conn conn; /* the reader's alone */
 };
+
+/* ---- who reads ---- */
+
+static void
+wake(int event_fd)
+{
+    const uint64_t one = 1;
+    (void)!write(event_fd, &one, sizeof one);
+}
+
+static void
+forget_wakes(int event_fd)
+{
+    uint64_t count;
+    (void)!read(event_fd, &count, sizeof count);
+}
+
+/* The thread is told once of what comes in, and then no more until this is called again. */
+static void
+tell_thread(const struct listener *listener, int operation, uint32_t events)
+{
+    int fd = PQsocket(listener->conn.pg);
+    struct epoll_event event = { .events = events | EPOLLONESHOT, .data.fd = fd };
+    (void)epoll_ctl(listener->epoll_fd, operation, fd, &event);
+}
+
+/* the thread's turn: whoever reads in its place is asked to leave */
+static void
+begin_as_thread(struct listener *listener)
+{
+    pthread_mutex_lock(&listener->mutex);
+    listener->is_wanted = 1;
+    if (listener->reader == BORROWER)
+        wake(listener->rouse_fd);
+    while (listener->reader == BORROWER)
+        pthread_cond_wait(&listener->changed, &listener->mutex);
+    listener->reader = THREAD;
+    pthread_mutex_unlock(&listener->mutex);
+}
+
+static void
+end_as_thread(struct listener *listener)
+{
+    pthread_mutex_lock(&listener->mutex);
+    listener->is_wanted = 0;
+    listener->reader = NOBODY;
+    tell_thread(listener, EPOLL_CTL_MOD, EPOLLIN);
+    pthread_mutex_unlock(&listener->mutex);
+}
+
+static int
+begin_as_borrower(struct listener *listener)
+{
+    pthread_mutex_lock(&listener->mutex);
+    int is_free =
+        listener->is_listening && !listener->is_wanted && listener->reader == NOBODY;
+    if (is_free) {
+        listener->reader = BORROWER;
+        tell_thread(listener, EPOLL_CTL_MOD, 0);
+    }
+    pthread_mutex_unlock(&listener->mutex);
+    return is_free;
+}
+
+/* libpq closes a socket that is of no use: then nothing would come from it */
+static void
+end_as_borrower(struct listener *listener)
+{
+    pthread_mutex_lock(&listener->mutex);
+    listener->reader = NOBODY;
+    if (PQsocket(listener->conn.pg) >= 0)
+        tell_thread(listener, EPOLL_CTL_MOD, EPOLLIN);
+    else
+        wake(listener->wake_fd);
+    if (listener->is_wanted)
+        pthread_cond_broadcast(&listener->changed);
+    pthread_mutex_unlock(&listener->mutex);
+}
 
 /* ---- what is heard ---- */
 
@@ -47,15 +138,15 @@ hear(struct listener *listener)
     }
 }
 
-/* 1: something came from the server; 0: nothing, for a while; -1: we are to end */
+/* 1: something came; 0: nothing, for a while; -1: we are to end */
 static int
-rest(const struct listener *listener, int fd, dibs_time pause)
+rest(const struct listener *listener, dibs_time pause)
 {
-    struct pollfd looks[] = { { listener->wake_fd, POLLIN, 0 }, { fd, POLLIN, 0 } };
-    (void)poll(looks, fd >= 0 ? 2 : 1, (int)(pause / DIBS_MS));
-    if (atomic_load(&listener->is_stopping))
-        return -1;
-    return fd >= 0 && looks[1].revents;
+    struct epoll_event event;
+    int count = epoll_wait(listener->epoll_fd, &event, 1, (int)(pause / DIBS_MS));
+    if (count > 0 && event.data.fd == listener->wake_fd)
+        forget_wakes(listener->wake_fd);
+    return atomic_load(&listener->is_stopping) ? -1 : count > 0;
 }
 
 /* Other statements keep a connection from being heard dead; here is nobody who asks. */
@@ -67,17 +158,27 @@ is_there(struct listener *listener)
            DIBS_OK;
 }
 
-/* listens until the connection is over, or we are to end */
+/* what the thread does when it is its turn: 1, or 0: the connection is over */
+static int
+look(struct listener *listener, int came)
+{
+    int is_well = came ? PQconsumeInput(listener->conn.pg) : is_there(listener);
+    if (is_well)
+        hear(listener);
+    return is_well;
+}
+
+/* listens until the connection is over, or we are to end; it is the thread's turn then */
 static void
 listen_on(struct listener *listener)
 {
-    int came;
-    do {
-        hear(listener);
-        came = rest(listener, PQsocket(listener->conn.pg), SILENCE);
-        if (came > 0 && !PQconsumeInput(listener->conn.pg))
-            return;
-    } while (came > 0 || (came == 0 && is_there(listener)));
+    hear(listener); /* what came while we said that we listen */
+    for (int is_well = 1; is_well;) {
+        end_as_thread(listener);
+        int came = rest(listener, SILENCE);
+        begin_as_thread(listener);
+        is_well = came >= 0 && look(listener, came);
+    }
 }
 
 /* ---- the thread ---- */
@@ -128,8 +229,9 @@ live_once(struct listener *listener, dibs_time pause)
         return longer(pause);
     }
     dibs_time since = pg->host->now();
-    set_listening(listener, 1, NULL);
+    tell_thread(listener, EPOLL_CTL_ADD, 0);
     dibs__sql_unheard(&pg->sql);
+    set_listening(listener, 1, NULL);
     listen_on(listener);
     set_listening(listener, 0, NULL);
     dibs__pg_disconnect(pg, &listener->conn, 0);
@@ -143,19 +245,82 @@ run(void *arg)
     dibs_time pause = PAUSE_FIRST;
     while (!atomic_load(&listener->is_stopping)) {
         pause = live_once(listener, pause);
-        (void)rest(listener, -1, pause);
+        (void)rest(listener, pause);
     }
     return NULL;
 }
 
+/* ---- for who waits ---- */
+
+/* 1: go on, 0: the connection is over, or the thread wants it */
+static int
+read_once(struct listener *listener, dibs_time deadline)
+{
+    struct pollfd looks[] = { { listener->rouse_fd, POLLIN, 0 },
+                              { PQsocket(listener->conn.pg), POLLIN, 0 } };
+    dibs_time left = (deadline - listener->pg->host->now()) / DIBS_MS + 1;
+    (void)poll(looks, 2, (int)(left < SILENCE / DIBS_MS ? left : SILENCE / DIBS_MS));
+    if (looks[0].revents)
+        forget_wakes(listener->rouse_fd);
+    if (looks[1].revents && !PQconsumeInput(listener->conn.pg))
+        return 0;
+    hear(listener);
+    return !atomic_load(&listener->is_wanted);
+}
+
+void
+dibs__pg_sleep(void *state, dibs_claim *claim, dibs_time deadline)
+{
+    const struct postgres *pg = state;
+    struct listener *listener = atomic_load(&pg->listener);
+    if (!listener || !begin_as_borrower(listener))
+        return;
+    while (dibs_bell_seen(claim->bell) == claim->seen && pg->host->now() < deadline &&
+           read_once(listener, deadline))
+        ;
+    end_as_borrower(listener);
+}
+
+void
+dibs__pg_rouse(void *state, dibs_claim *claim)
+{
+    const struct postgres *pg = state;
+    const struct listener *listener = atomic_load(&pg->listener);
+    (void)claim;
+    if (listener)
+        wake(listener->rouse_fd);
+}
+
 /* ---- beginning and end ---- */
+
+static void
+close_fds(const struct listener *listener)
+{
+    const int fds[] = { listener->wake_fd, listener->rouse_fd, listener->epoll_fd };
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    }
+}
+
+static int
+open_fds(struct listener *listener)
+{
+    struct epoll_event wakes = { .events = EPOLLIN };
+    listener->wake_fd = wakes.data.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->rouse_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (listener->wake_fd < 0 || listener->rouse_fd < 0 || listener->epoll_fd < 0)
+        return -1;
+    return epoll_ctl(listener->epoll_fd, EPOLL_CTL_ADD, listener->wake_fd, &wakes);
+}
 
 static void
 destroy(struct listener *listener, const dibs_host *host)
 {
     pthread_cond_destroy(&listener->changed);
     pthread_mutex_destroy(&listener->mutex);
-    (void)close(listener->wake_fd);
+    close_fds(listener);
     host->free(listener);
 }
 
@@ -166,10 +331,10 @@ make(struct postgres *pg)
     if (!listener)
         return NULL;
     listener->pg = pg;
-    listener->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener->reader = THREAD;
     pthread_mutex_init(&listener->mutex, NULL);
     cond_init(&listener->changed);
-    if (listener->wake_fd >= 0)
+    if (open_fds(listener) == 0)
         return listener;
     destroy(listener, pg->host);
     return NULL;
@@ -236,18 +401,17 @@ dibs__pg_listen(struct postgres *pg, dibs_time deadline, dibs_error *err)
 void
 dibs__pg_listener_free(struct postgres *pg, int forked)
 {
-    const uint64_t one = 1;
     struct listener *listener = atomic_load(&pg->listener);
     if (!listener)
         return;
     if (forked) { /* a child has no such thread, and it may have been at anything */
         listener->conn.busy = 1;
         dibs__pg_disconnect(pg, &listener->conn, 1);
-        (void)close(listener->wake_fd);
+        close_fds(listener);
         return;
     }
     atomic_store(&listener->is_stopping, 1);
-    (void)!write(listener->wake_fd, &one, sizeof one);
+    wake(listener->wake_fd);
     pthread_join(listener->thread, NULL);
     destroy(listener, pg->host);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "advisory.h"
+#include "bound.h"
 #include "classic.h"
 
 /* ---- open and close ---- */
@@ -150,6 +150,7 @@ lease_open(void *state, dibs_session *session, const dibs_url_parts *url,
 {
     struct postgres *pg = state;
     int rc = dibs__pg_open(pg, session, url, deadline, err);
+    pg->sql.enters = pg->pooler == POOLER_NONE;
     if (!rc && pg->pooler == POOLER_TRANSACTIONS) /* who waits looks from time to time */
         session->caps &= ~(uint32_t)DIBS_CAP_WAKE;
     return rc;
@@ -199,12 +200,11 @@ const dibs_engine dibs_engine_table = {
     .cell_read = dibs__sql_cell_read,
     .cell_swap = dibs__sql_cell_swap,
     .schema = dibs__pg_makes,
+    .sleep = dibs__pg_sleep,
+    .rouse = dibs__pg_rouse,
 };
 
-const dibs_engine *const dibs__pg_layouts[] = { &dibs_engine_table,
-                                                &dibs__pg_advisory,
-                                                &dibs__pg_unique,
-                                                &dibs__pg_status,
-                                                &dibs__pg_shedlock,
-                                                &dibs__pg_spring,
-                                                NULL };
+const dibs_engine *const dibs__pg_layouts[] = { &dibs_engine_table, &dibs__pg_advisory,
+                                                &dibs__pg_row,      &dibs__pg_unique,
+                                                &dibs__pg_status,   &dibs__pg_shedlock,
+                                                &dibs__pg_spring,   NULL };

@@ -6,7 +6,8 @@
  * In the order in which to read: postgres.c is the tables of the engine, open and close;
  * address.c turns the URL into what libpq is told; connect.c connects, and finds out what is
  * at the other end; drive.c runs statements; verdict.c says what an error means; ghost.c ends
- * what was given up; texts.c has the statements; listen.c hears of what others do. advisory.h has the layout `advisory`.
+ * what was given up; texts.c has the statements; listen.c hears of what others do. bound.h has
+ * the layouts `advisory` and `row`.
  */
 #ifndef DIBS_ENGINE_POSTGRES_H
 #define DIBS_ENGINE_POSTGRES_H
@@ -49,7 +50,7 @@ PGconn *dibs__pg_address_begin(const struct address *address, size_t host);
 enum pooler { POOLER_UNKNOWN, POOLER_NONE, POOLER_TRANSACTIONS };
 
 struct listener;
-struct advisory;
+struct bound;
 
 /* see ghost.c */
 #define GHOSTS_MAX 16
@@ -80,7 +81,7 @@ struct postgres {
     pthread_mutex_t starting;                      /* for the first: */
     struct listener *_Atomic listener;
     struct ghosts ghosts;
-    struct advisory *advisory;
+    struct bound *bound; /* the layouts advisory and row */
 };
 
 /* ---- connect.c ---- */
@@ -159,6 +160,9 @@ extern const char *const dibs__pg_makes[];
 /* listen begins to listen, and returns when nothing will be missed any more. */
 int dibs__pg_listen(struct postgres *pg, dibs_time deadline, dibs_error *err);
 void dibs__pg_listener_free(struct postgres *pg, int forked);
+/* slots: who waits reads what is told by itself */
+void dibs__pg_sleep(void *state, dibs_claim *claim, dibs_time deadline);
+void dibs__pg_rouse(void *state, dibs_claim *claim);
 
 /* ---- postgres.c ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The statements of the layout `lease` and of cells (sql.h says what each does), and the
- * tables. The classic layouts have theirs in classic_texts.c.
+ * The statements of the layout `lease`, of cells and of `row` (sql.h says what each does), and
+ * the tables. The classic layouts have theirs in classic_texts.c.
  */
 #include "postgres.h"
 
@@ -25,7 +25,10 @@ const char *const dibs__pg_texts[SQL_STATEMENTS] = {
                  "until = " NOW " + ?3, version = l.version + 1, "
                  "token = greatest(l.token + 1, " NOW ") "
                  "WHERE l.state = '' RETURNING token, previous",
-    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', until = " NOW ", previous = 0, "
+    [SQL_RETAKE] = "UPDATE dibs_locks SET state = ?2, until = " NOW " + ?3, "
+                   "version = version + 1, token = greatest(token + 1, " NOW ") "
+                   "WHERE name = ?1 AND state = '' RETURNING token, previous",
+    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', previous = 0, "
                  "version = version + 1 "
                  "WHERE name = ?1 AND state = ?2 AND until > " NOW,
     [SQL_KEEP] = "UPDATE dibs_locks SET until = " NOW " + ?3, version = version + 1 "
@@ -33,6 +36,8 @@ const char *const dibs__pg_texts[SQL_STATEMENTS] = {
     [SQL_READ] = "SELECT " LOCK_COLUMNS " FROM dibs_locks WHERE name = ?1",
     [SQL_JOIN] = "UPDATE dibs_locks SET state = state || ?3 "
                  "WHERE name = ?1 AND (version = ?2 OR (?2::bigint = 0 AND state <> ''))",
+    [SQL_ENTER] = "UPDATE dibs_locks SET state = state || ?2 "
+                  "WHERE name = ?1 AND state <> '' RETURNING " LOCK_COLUMNS,
     [SQL_EDIT] = "UPDATE dibs_locks SET state = replace(state, ?2, ?3), "
                  "version = version + 1 WHERE name = ?1 AND strpos(state, ?2) > 0 "
                  "AND ?4::bigint > " NOW,
@@ -60,6 +65,8 @@ const char *const dibs__pg_texts[SQL_STATEMENTS] = {
                       "WHERE CASE WHEN ?4::bigint = 0 THEN c.value IS NULL "
                       "ELSE c.value IS NOT NULL AND c.version = ?4::bigint END "
                       "RETURNING version",
+    [SQL_TOKEN] = "SELECT nextval('dibs_tokens')",
+    [SQL_ROW_ADD] = "INSERT INTO dibs_rows (name) VALUES (?1) ON CONFLICT DO NOTHING",
 };
 
 /* Room in the pages lets a row be changed in its place, so that there is little for vacuum

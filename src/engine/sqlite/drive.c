@@ -162,6 +162,7 @@ step(struct call *call)
 {
     sqlite3_stmt *statement = *call->kept;
     int is_short = 0, is_write = !sqlite3_stmt_readonly(statement);
+    call->conn->told = 0;
     int rc = bind(statement, call->params, call->n);
     if (!rc) {
         while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
@@ -173,8 +174,10 @@ step(struct call *call)
     else if (is_short)
         code = call->conn->lite->sql.host->fail(
             call->err, is_write ? DIBS_EUNKNOWN : DIBS_ENOMEM, "out of memory");
-    else if (call->out && is_write)
+    else if (call->out && is_write) {
         call->out->changed = (uint64_t)sqlite3_changes(call->conn->handle->db);
+        call->out->last_id = (uint64_t)call->conn->told;
+    }
     (void)sqlite3_reset(statement);
     (void)sqlite3_clear_bindings(statement);
     return code;
@@ -420,6 +423,27 @@ set_journal(struct lite_conn *conn, dibs_time deadline, dibs_error *err)
     return rc;
 }
 
+/* what a lock that is taken says of itself: see SQL_TAKE's last_id */
+static void
+tell_function(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct lite_conn *conn = sqlite3_user_data(context);
+    sqlite3_int64 token = sqlite3_value_int64(values[0]);
+    (void)count;
+    conn->told = token * 4 + sqlite3_value_int64(values[1]);
+    sqlite3_result_int64(context, token);
+}
+
+static int
+make_functions(struct lite_conn *conn, dibs_error *err)
+{
+    if (sqlite3_create_function_v2(conn->handle->db, "dibs_tell", 2,
+                                   SQLITE_UTF8 | SQLITE_DIRECTONLY, conn, tell_function,
+                                   NULL, NULL, NULL))
+        return conn->lite->sql.host->fail(err, DIBS_ENOMEM, "out of memory");
+    return DIBS_OK;
+}
+
 static int
 set_up(struct lite_conn *conn, dibs_time deadline, dibs_error *err)
 {
@@ -427,6 +451,8 @@ set_up(struct lite_conn *conn, dibs_time deadline, dibs_error *err)
                                                "PRAGMA synchronous = NORMAL",
                                                "PRAGMA synchronous = FULL" };
     int rc = open_handle(conn, err);
+    if (!rc)
+        rc = make_functions(conn, err);
     if (!rc)
         rc = set_journal(conn, deadline, err);
     if (!rc)

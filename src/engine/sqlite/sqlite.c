@@ -80,6 +80,7 @@ sqlite_open(void *state, dibs_session *session, const dibs_url_parts *url,
     lite->sql.drive = &dibs__sqlite_drive;
     lite->sql.db = lite;
     lite->sql.poll_ms = POLL_MS;
+    lite->sql.enters = 1;
     int rc = check_library(session->host, err);
     if (!rc)
         rc = read_url(lite, url, err);

@@ -41,6 +41,7 @@ struct lite_conn {
     struct sqlite *lite;
     struct handle *handle;
     sqlite3_stmt *statements[SQL_STATEMENTS];
+    int64_t told;      /* by dibs_tell(), in the statement that was run last */
     int64_t ahead_us;  /* of our clock before boot time: see clock.c */
     dibs_time checked; /* when the file was last seen to be in its place */
     int is_broken;

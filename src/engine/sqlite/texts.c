@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The statements, as SQLite wants them. dibs_now() is our clock (clock.c). It is read when the
- * file is locked for writing, because a statement that writes locks it first.
+ * file is locked for writing, because a statement that writes locks it first. dibs_tell(token,
+ * previous) is the token, which we are told by that (drive.c).
  *
  * Lengths of `state` are in bytes, and SQLite counts characters of texts: hence the casts.
  * A part of no bytes at all is NULL.
@@ -39,8 +40,11 @@ const char *const dibs__sqlite_texts[SQL_STATEMENTS] = {
                  "ON CONFLICT (name) DO UPDATE SET version = version + 1, "
                  "token = max(token + 1, dibs_now()), until = dibs_now() + ?3, "
                  "state = ?2 WHERE state = '' RETURNING token, previous",
-    [SQL_GIVE] = "UPDATE dibs_locks SET version = version + 1, until = dibs_now(), "
-                 "previous = 0, state = '' "
+    /* RETURNING makes a table of its own; what we are told as it passes by is cheaper */
+    [SQL_RETAKE] = "UPDATE dibs_locks SET version = version + 1, "
+                   "token = dibs_tell(max(token + 1, dibs_now()), previous), "
+                   "until = dibs_now() + ?3, state = ?2 WHERE name = ?1 AND state = ''",
+    [SQL_GIVE] = "UPDATE dibs_locks SET version = version + 1, previous = 0, state = '' "
                  "WHERE name = ?1 AND state = ?2 AND until > dibs_now()",
     [SQL_KEEP] = "UPDATE dibs_locks SET version = version + 1, until = dibs_now() + ?3 "
                  "WHERE name = ?1 AND substr(state, 1, length(?2)) = ?2 "
@@ -49,6 +53,9 @@ const char *const dibs__sqlite_texts[SQL_STATEMENTS] = {
                  "FROM dibs_locks WHERE name = ?1",
     [SQL_JOIN] = "UPDATE dibs_locks SET state = state || ?3 "
                  "WHERE name = ?1 AND (version = ?2 OR (?2 = 0 AND state <> ''))",
+    [SQL_ENTER] = "UPDATE dibs_locks SET state = state || ?2 "
+                  "WHERE name = ?1 AND state <> '' "
+                  "RETURNING version, token, until, previous, state, dibs_now()",
     [SQL_EDIT] = "UPDATE dibs_locks SET state = replace(state, ?2, ?3), "
                  "version = version + 1 WHERE name = ?1 AND instr(state, ?2) > 0 "
                  "AND ?4 > dibs_now()",

@@ -44,6 +44,8 @@ const sql_engine database = {
     .now = "cast(unix_timestamp(sysdate(6)) * 1000000 AS signed)",
     .old_rows = "INSERT INTO dibs_locks (name, version, token, until, previous, state) "
                 "SELECT concat('old-', seq), 1, 1, 1, 0, '' FROM seq_%d_to_%d",
+    .old_unique = "INSERT INTO dibs_unique (name, owner, count, until) "
+                  "SELECT concat('old-', seq), 'gone', 1, 1 FROM seq_%d_to_%d",
     .create_user = "CREATE USER app@127.0.0.1 IDENTIFIED BY 'secret'",
     .grant_connect = USE,
     .grant_all = "GRANT ALL ON " DATABASE ".* TO app@127.0.0.1",

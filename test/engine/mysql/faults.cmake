@@ -16,4 +16,8 @@ mysql_faults(access LAYOUTS lease
   CASES wrong password_file rights read_only tls tls_wrong_host)
 mysql_faults(clock LAYOUTS lease CASES forward back back_and_gone)
 mysql_faults(rows LAYOUTS lease CASES swept foreign deleted deleted_waiting dropped)
-mysql_faults(bound LAYOUTS get_lock CASES killed killed_waiting restarted cut silent idle)
+mysql_faults(rows LAYOUTS unique CASES swept)
+mysql_faults(bound LAYOUTS get_lock row CASES killed killed_waiting restarted cut silent idle)
+mysql_faults(row LAYOUTS row
+  CASES apart names waits_in_server gives_up cancelled nothing_open deleted own_table
+        without_row without_index other_engine narrow)

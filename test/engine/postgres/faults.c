@@ -47,6 +47,9 @@ const sql_engine database = {
     .old_rows = "INSERT INTO dibs_locks (name, version, token, until, previous, state) "
                 "SELECT convert_to('old-' || n, 'UTF8'), 1, 1, 1, 0, '' "
                 "FROM generate_series(%d, %d) n",
+    .old_unique = "INSERT INTO dibs_unique (name, owner, until) SELECT "
+                  "convert_to('old-' || n, 'UTF8'), 'gone', 1 "
+                  "FROM generate_series(%d, %d) n",
     .create_user = "CREATE ROLE app LOGIN PASSWORD 'secret'",
     .grant_connect = "SELECT 1",
     .grant_all = "GRANT ALL ON SCHEMA public TO app",

@@ -16,4 +16,9 @@ postgres_faults(access LAYOUTS lease
   CASES wrong password_file rights read_only tls tls_wrong_host)
 postgres_faults(clock LAYOUTS lease CASES forward back back_and_gone)
 postgres_faults(rows LAYOUTS lease CASES swept foreign deleted deleted_waiting dropped)
-postgres_faults(bound LAYOUTS advisory CASES killed killed_waiting restarted cut silent idle)
+postgres_faults(rows LAYOUTS unique CASES swept)
+postgres_faults(bound LAYOUTS advisory row CASES killed killed_waiting restarted cut silent idle)
+postgres_faults(row LAYOUTS row
+  CASES apart names waits_in_server gives_up cancelled nothing_open deleted own_table
+        without_row without_index deadlock)
+postgres_faults(files LAYOUTS lease CASES service passfile prefer prefer_plain)

@@ -7,7 +7,8 @@
  * connections.c: an administrator ends connections, servers end those that are idle, or have
  * no more. isolation.c: transactions that the server undoes. access.c: users, passwords,
  * servers that take no changes, TLS. clock.c: the clock of the database is moved. rows.c:
- * what is in the table. bound.c: layouts whose locks are those of a connection.
+ * what is in the table. bound.c: layouts whose locks are those of a connection. row.c: the layout
+ * row, and tables of others.
  */
 #ifndef TEST_SQL_H
 #define TEST_SQL_H
@@ -23,9 +24,9 @@ typedef struct sql_engine {
     /* servers that end connections after a second, have ten connections, and undo
      * transactions that meet */
     server_options brief, few, strict;
-    /* the condition for the row of NAME; the clock in microseconds; a statement, with two
-     * numbers, that adds old rows */
-    const char *is_name, *now, *old_rows;
+    /* the condition for the row of NAME; the clock in microseconds; statements, with two
+     * numbers, that add old rows to dibs_locks and dibs_unique */
+    const char *is_name, *now, *old_rows, *old_unique;
     /* the user "app" with the password "secret": statements without a database, and in it */
     const char *create_user, *grant_connect, *grant_all, *grant_use;
     /* parameters for TLS with an authority and a certificate of `folder` */

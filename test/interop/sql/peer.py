@@ -2,7 +2,7 @@
 """Plain SQL sessions as peers of the interop tests; ../interop.h has the protocol. They do on
 PostgreSQL and MariaDB what others do there: ShedLock (by the database's clock), Spring's
 JdbcLockRegistry, with and without the column EXPIRED_AFTER, Ruby's with_advisory_lock, .NET's
-DistributedLock, and whoever calls GET_LOCK. A session is psql or mariadb, and dies with this
+DistributedLock, and whoever calls GET_LOCK or says SELECT .. FOR UPDATE. A session is psql or mariadb, and dies with this
 process.
 """
 import ctypes
@@ -80,6 +80,7 @@ class Postgres:
         return "%s + interval '%d milliseconds'" % (self.now, ms)
 
     insert = "INSERT INTO {0} ON CONFLICT (name) DO NOTHING"
+    row_wait = "SET LOCAL lock_timeout = %d"
 
 
 class Mariadb:
@@ -101,6 +102,7 @@ class Mariadb:
         return "TIMESTAMPADD(MICROSECOND, %d, %s)" % (1000 * ms, self.now)
 
     insert = "INSERT IGNORE INTO {0}"
+    row_wait = "SET SESSION innodb_lock_wait_timeout = CEILING(%d / 1000)"
 
 
 class World:
@@ -329,7 +331,35 @@ class GetLock(Bound):
         return self.says("IS_USED_LOCK('%s') = CONNECTION_ID()" % self.name, "1")
 
 
+class Row(Bound):
+    """SELECT .. FOR UPDATE in a transaction that stays open; its row is put there once."""
+
+    def lock(self, how):
+        try:
+            return len(self.session.run("SELECT 1 FROM dibs_rows WHERE name = '%s' FOR UPDATE %s"
+                                        % (self.name, how))[0]) == 1
+        except Refused as problem:
+            if "lock" not in str(problem).lower():
+                raise
+            return False
+
+    def take(self, wait_ms):
+        at = world.database
+        if not self.session.run("SELECT 1 FROM dibs_rows WHERE name = '%s'" % self.name)[0]:
+            self.session.run(at.insert.format("dibs_rows (name) VALUES ('%s')" % self.name))
+        self.session.run("BEGIN")
+        self.session.run(at.row_wait % max(wait_ms, 1))
+        return self.lock("NOWAIT" if wait_ms == 0 else "")
+
+    def give(self):
+        self.session.run("COMMIT")
+        return True
+
+    def held(self):
+        return self.lock("NOWAIT")
+
+
 KINDS = {"shedlock": ShedLock, "spring": Spring, "oldspring": OldSpring, "rails": Rails,
-         "dotnet": Dotnet, "get_lock": GetLock}
+         "dotnet": Dotnet, "get_lock": GetLock, "row": Row}
 
 actors.serve_locks(world, KINDS[sys.argv[1]])
