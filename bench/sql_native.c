@@ -8,10 +8,15 @@ static void
 measure_native(const server *s, int place)
 {
     log_title title = logs_title("native", s, place);
-    pair_hand floor = { raw_native_lock, raw_native_unlock, raw_open(s) };
+    sql_pairs them = { native_layout,
+                       native_label,
+                       { raw_native_lock, raw_native_unlock, raw_open(s) },
+                       { its_native_lock, its_native_unlock, its_open(s) },
+                       1.05 };
 
-    sql_compare(s, &title, native_layout, &floor, native_label, 1.05);
-    raw_close(floor.state);
+    sql_compare(s, &title, &them);
+    its_close(them.its.state);
+    raw_close(them.floor.state);
 }
 
 void

@@ -17,7 +17,10 @@ postgres_native(void)
 static void
 postgres_handover(void)
 {
-    sql_handover(3);
+    static const crowd_lock native = { raw_open, raw_native_lock, raw_native_unlock,
+                                       raw_close, NULL };
+
+    sql_handover(3, &native, "pg_advisory_lock() by hand");
 }
 
 static const bench_part parts[] = {

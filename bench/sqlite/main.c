@@ -11,7 +11,7 @@
 static void
 sqlite_handover(void)
 {
-    sql_handover(0);
+    sql_handover(0, NULL, NULL);
 }
 
 static const bench_part parts[] = {
