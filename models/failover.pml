@@ -8,12 +8,10 @@
  *
  * The old master sends what it does to the replica, sooner or later or not before the
  * promotion. For LAG after that it still grants and renews (min-replicas-max-lag, cluster-node-timeout). Two
- * clients ask either of them, at any time; renewals of what survived are not held up.
- *
- * Assumed: who renews at the new master has LAG left of its lease at the old one. Else the
- * old one, which hears nothing of the renewal, ends that lease and grants to somebody else
- * while it still goes on. Leases that are renewed every third, and are longer than one and a
- * half times LAG, have that much left unless the failover came after renewals had failed.
+ * clients ask either of them, at any time. Renewals of what survived do not ask the gate, but
+ * a client renews nothing at the new master before it has known it for LAG: the old one, which
+ * hears nothing of the renewal, would end that lease and grant to somebody else while it still
+ * goes on.
  *
  * Left out: a second failover, servers' clocks that differ, giving back (it is as if the
  * lease had ended).
@@ -24,7 +22,7 @@
  * Mutants, and what catches them:
  *   NO_QUARANTINE: two_hold     the new master grants at once
  *   NO_LAG: two_hold            it waits for a longest lease only
- *   SHORT_LEASE: two_hold       the lease ends at the old master while that still goes on
+ *   RENEWS_AT_ONCE: two_hold    it is renewed at the new master while the old one goes on
  */
 #include "common.inc"
 
@@ -52,16 +50,18 @@ byte closed;        /* so long yet the new one does not grant */
 /* the clients: how long ago a request left, and how long it is believed to be held yet */
 byte age[2], left[2];
 
+/* whether they have seen the new master, and for how long */
+bool knows[2];
+byte known_for[2];
+
 #define WRITES(server) (server == OLD -> goes_on > 0 : promoted)
 #define IS_FREE(server) (owner[server] == 0)
 #define IS_OPEN(server) (server == OLD || closed == 0)
 
-/* the assumption: the old master does not outlive its copy of what the new one renews */
-#ifdef SHORT_LEASE
+#ifdef RENEWS_AT_ONCE
 #define MAY_RENEW(server) true
 #else
-#define MAY_RENEW(server)                                                                \
-    (server == OLD || goes_on == 0 || (owner[OLD] == me + 1 && ends_in[OLD] >= goes_on))
+#define MAY_RENEW(server) (server == OLD || known_for[me] == LAG)
 #endif
 
 /* what the old master does is sent to the replica, with all before it, or not in time */
@@ -107,6 +107,7 @@ inline renew()
 {
     atomic {
         pick_server();
+        knows[me] = knows[me] || (server == NEW && promoted);
         if
         :: WRITES(server) && MAY_RENEW(server) && owner[server] == me + 1 &&
            ends_in[server] > 0 ->
@@ -134,7 +135,7 @@ proctype Client(byte me)
     :: true /* refused, or the answer was lost */
     fi;
     do
-    :: BELIEVES(me) && tries < 1 ->
+    :: BELIEVES(me) && tries < 2 ->
         atomic { tries++; age[me] = 0; done = false }
         renew();
         if
@@ -163,6 +164,7 @@ end:
                 COUNT_DOWN(ends_in[i]);
                 COUNT_DOWN(left[i]);
                 COUNT_UP(age[i], LEASE);
+                known_for[i] = (knows[i] && known_for[i] < LAG -> known_for[i] + 1 : known_for[i]);
                 owner[i] = (ends_in[i] > 0 -> owner[i] : 0)
             }
             i = 0;
