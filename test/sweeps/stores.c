@@ -155,7 +155,7 @@ consul_url(char *out, size_t size, const char *hosts)
 static int
 consul_left(void)
 {
-    return consul_count_keys(&one, ROOT + 1) + consul_count_sessions(&one);
+    return consul_count_keys(&one, &ROOT[1]) + consul_count_sessions(&one);
 }
 
 static void

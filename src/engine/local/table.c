@@ -235,6 +235,17 @@ check_header(const table *t, const header *h, uint64_t size, dibs_error *err)
     return DIBS_OK;
 }
 
+/* Of an older library, and nobody has it open any more: an upgrade need not wait for a
+ * reboot. (One of that library that opens it in just this moment finds it damaged.) */
+static int
+is_outdated(const table *t, const header *h)
+{
+    struct flock lives = { .l_type = F_WRLCK, .l_start = LIFE_OFFSET };
+    return h->magic == LOCAL_MAGIC && h->checksum == header_checksum(h) &&
+           h->version < LOCAL_VERSION && fcntl(t->fd, F_OFD_GETLK, &lives) == 0 &&
+           lives.l_type == F_UNLCK;
+}
+
 /* prove reads the header: DIBS_OK, or DIBS_EBUSY if the table must be made first. */
 static int
 prove(const table *t, const char boot_id[40], dibs_error *err)
@@ -245,7 +256,7 @@ prove(const table *t, const char boot_id[40], dibs_error *err)
     if (fstat(t->fd, &st) != 0 || pread(t->fd, &h, sizeof(h), 0) < 0)
         return t->host->fail(err, DIBS_EUNAVAIL, "cannot read %s/table: %s", t->path,
                              strerror(errno));
-    if (st.st_size == 0 || h.magic == LOCAL_MAGIC_INIT)
+    if (st.st_size == 0 || h.magic == LOCAL_MAGIC_INIT || is_outdated(t, &h))
         return DIBS_EBUSY;
     int rc = check_header(t, &h, (uint64_t)st.st_size, err);
     if (rc == DIBS_OK && memcmp(h.boot_id, boot_id, sizeof(h.boot_id)) != 0)

@@ -343,6 +343,28 @@ foreign_version(void **state)
     assert_non_null(strstr(d.err.text, "built differently"));
 }
 
+/* one of an older library is made anew, but not while somebody has it open */
+static void
+older_version(void **state)
+{
+    const uint64_t last = UINT64_C(1) << 62;
+    header h;
+    drive user, d;
+    (void)state;
+    assert_int_equal(drive_open(&user, dir), DIBS_OK);
+    peek(0, &h, sizeof(h));
+    h.version = LOCAL_VERSION - 1;
+    h.counter = last;
+    seal(&h);
+    assert_int_equal(drive_open(&d, dir), DIBS_EUNSUPPORTED);
+    drive_close(&user);
+    assert_int_equal(drive_open(&d, dir), DIBS_OK);
+    drive_close(&d);
+    peek(0, &h, sizeof(h));
+    assert_int_equal(h.version, LOCAL_VERSION);
+    assert_true(h.counter >= last);
+}
+
 static void
 earlier_boot(void **state)
 {
@@ -491,6 +513,7 @@ main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(damaged_inside, setup, teardown),
         cmocka_unit_test_setup_teardown(truncated, setup, teardown),
         cmocka_unit_test_setup_teardown(foreign_version, setup, teardown),
+        cmocka_unit_test_setup_teardown(older_version, setup, teardown),
         cmocka_unit_test_setup_teardown(earlier_boot, setup, teardown),
         cmocka_unit_test_setup_teardown(half_made, setup, teardown),
         cmocka_unit_test_setup_teardown(made_by_many, setup, teardown),
