@@ -103,10 +103,11 @@ start_play(const char *name)
 static int
 await_end(pid_t pid)
 {
-    int status = -1;
     for (int64_t end = now_ms() + slowly(PLAY_LIMIT_MS); now_ms() < end; sleep_ms(2)) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return status;
+        siginfo_t ended = { 0 };
+        (void)waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT);
+        if (ended.si_pid == pid)
+            return reap(pid, slowly(1000));
     }
     return -1;
 }
