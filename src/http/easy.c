@@ -127,7 +127,11 @@ take_header(char *line, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
     transfer->index = dibs__http_index_of(line, size * count, transfer->index);
-    transfer->has_begun = line[0] == '\r' || line[0] == '\n';
+    /* an answer may come after one that says to go on, and may have trailers */
+    if (size * count >= 5 && strncmp(line, "HTTP/", 5) == 0)
+        transfer->has_begun = 0;
+    else if (line[0] == '\r' || line[0] == '\n')
+        transfer->has_begun = 1;
     return size * count;
 }
 
