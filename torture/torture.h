@@ -11,6 +11,7 @@
  *   client.c      a process of the run and its threads
  *   register.c    the resource that is written to
  *   crew.c        the process that has the clients: kills, pauses, replaces them
+ *   scene.c       what all processes of a run share, and how they are made
  *   run.c         a run from beginning to end; look.c what it asks before and after
  *   check.[ch]    the rules K1 to K13, each in check_*.c
  *   mutant.c      clients that break a rule on purpose, for each rule
@@ -37,8 +38,6 @@ struct torture_fault {
      * granted: an election, a reconnect, a quarantine. */
     int64_t heal_ms;
     int64_t every_ms; /* about; 0: five times the lease */
-    /* the strike may make what is kept be forgotten, as a server without a disk does: the
-     * rules that then are broken are what the run is to show */
 };
 
 /* as many as a run can have; of names, HISTORY_NAMES */
