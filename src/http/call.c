@@ -19,6 +19,7 @@
 #define DOUBLINGS 6
 #define PAUSE_FIRST (10 * DIBS_MS) /* after all servers have lost our request */
 #define PAUSE_MOST (500 * DIBS_MS)
+#define LOOK_EVERY (1000 * DIBS_MS) /* at a transfer, whatever happens */
 
 /* What a call has been through. */
 struct course {
@@ -57,9 +58,42 @@ patience(const struct course *course, dibs_time left)
 
 /* ---- one try ---- */
 
+/* libcurl ends a transfer whose time is up, but may oversleep: its timer goes off a moment
+ * too early, and is not set again, so that curl_easy_perform looks a second later. */
+static int
+ms_to_sleep(const struct course *course, dibs_time until)
+{
+    dibs_time left = until - course->http->host->now();
+    return (int)ms_of(lesser(left, LOOK_EVERY));
+}
+
+static CURLcode
+code_of(CURLM *multi)
+{
+    int left;
+    const CURLMsg *message = curl_multi_info_read(multi, &left);
+    return message ? message->data.result : CURLE_OUT_OF_MEMORY;
+}
+
+/* What ends with an error of the whole has no message of its own. */
+static CURLcode
+perform(const struct course *course, struct transfer *transfer, dibs_time until)
+{
+    CURLM *multi = transfer->multi;
+    int running = 1;
+    if (curl_multi_add_handle(multi, transfer->easy) != CURLM_OK)
+        return CURLE_OUT_OF_MEMORY;
+    while (curl_multi_perform(multi, &running) == CURLM_OK && running > 0 &&
+           curl_multi_poll(multi, NULL, 0, ms_to_sleep(course, until), NULL) == CURLM_OK)
+        continue;
+    CURLcode why = code_of(multi);
+    (void)curl_multi_remove_handle(multi, transfer->easy);
+    return why;
+}
+
 /* Some versions of libcurl write to TLS connections in a way that raises SIGPIPE. */
 static CURLcode
-perform_quietly(CURL *easy)
+perform_quietly(const struct course *course, struct transfer *transfer, dibs_time until)
 {
     const struct timespec none = { 0, 0 };
     sigset_t pipe, old, pending;
@@ -67,7 +101,7 @@ perform_quietly(CURL *easy)
     sigaddset(&pipe, SIGPIPE);
     (void)sigpending(&pending);
     (void)pthread_sigmask(SIG_BLOCK, &pipe, &old);
-    CURLcode why = curl_easy_perform(easy);
+    CURLcode why = perform(course, transfer, until);
     if (!sigismember(&pending, SIGPIPE))
         (void)sigtimedwait(&pipe, NULL, &none);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -120,16 +154,15 @@ try_once(struct course *course, struct transfer *transfer, unsigned server,
          http_answer *answer, dibs_error *err)
 {
     http *client = course->http;
-    dibs_time left = course->deadline - client->host->now();
-    dibs_time limit = patience(course, left);
-    int is_repeatable = course->request->flags & HTTP_REPEATABLE;
-    int rc =
-        dibs__http_transfer_prepare(transfer, course->request, server,
-                                    ms_of(is_repeatable ? limit : left), ms_of(limit));
+    dibs_time now = client->host->now(), left = course->deadline - now;
+    dibs_time connect = patience(course, left);
+    dibs_time limit = course->request->flags & HTTP_REPEATABLE ? connect : left;
+    int rc = dibs__http_transfer_prepare(transfer, course->request, server, ms_of(limit),
+                                         ms_of(connect));
     if (rc)
         return client->host->fail(err, rc, "out of memory");
-    CURLcode why = client->settings.tls ? perform_quietly(transfer->easy)
-                                        : curl_easy_perform(transfer->easy);
+    CURLcode why = client->settings.tls ? perform_quietly(course, transfer, now + limit)
+                                        : perform(course, transfer, now + limit);
     course->tries++;
     /* libcurl takes what ends within the headers for an answer that is empty */
     if (why == CURLE_OK && !transfer->has_begun)

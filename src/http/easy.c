@@ -173,7 +173,6 @@ set_up(struct transfer *transfer)
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
-    (void)curl_easy_setopt(easy, CURLOPT_MAXCONNECTS, (long)transfer->http->count);
     if (transfer->http->settings.tls)
         set_up_tls(easy, &transfer->http->settings);
 }
@@ -199,6 +198,7 @@ void
 dibs__http_transfer_free(struct transfer *transfer)
 {
     curl_easy_cleanup(transfer->easy);
+    (void)curl_multi_cleanup(transfer->multi);
     curl_slist_free_all(transfer->headers);
     curl_slist_free_all(transfer->route);
     free(transfer->text);

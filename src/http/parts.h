@@ -48,6 +48,7 @@ void dibs__http_fds_free(http *http);
 struct transfer {
     http *http;
     CURL *easy;
+    CURLM *multi;          /* that a call runs it in, with its connections; may be NULL */
     struct transfer *next; /* in the pool */
     unsigned server;       /* the one it is set up for; of none: http->count */
     uint64_t edition;      /* of the header it is set up with; 0: not at all */

@@ -14,6 +14,21 @@
 
 /* ---- the pool ---- */
 
+static struct transfer *
+transfer_for_calls(http *client)
+{
+    struct transfer *transfer = dibs__http_transfer_new(client);
+    if (!transfer)
+        return NULL;
+    transfer->multi = curl_multi_init();
+    if (!transfer->multi) {
+        dibs__http_transfer_free(transfer);
+        return NULL;
+    }
+    (void)curl_multi_setopt(transfer->multi, CURLMOPT_MAXCONNECTS, (long)client->count);
+    return transfer;
+}
+
 struct transfer *
 dibs__http_take(http *client)
 {
@@ -24,7 +39,7 @@ dibs__http_take(http *client)
         client->idle_count--;
     }
     pthread_mutex_unlock(&client->mutex);
-    return transfer ? transfer : dibs__http_transfer_new(client);
+    return transfer ? transfer : transfer_for_calls(client);
 }
 
 void

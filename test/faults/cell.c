@@ -7,6 +7,7 @@
 
 /* what a run is worth nothing without */
 #define LEAST_ACQUIRED 10
+#define STRIKES_LEAST 2
 #define START_LIMIT_S 90
 
 struct outcome {
@@ -15,6 +16,7 @@ struct outcome {
     const struct control *control; /* NULL: clean is expected */
     const struct cell_options *options;
     struct verdict verdict;
+    int64_t run_ms;
     int left;
     const char *word; /* what the line ends with */
     int is_bad;
@@ -43,6 +45,10 @@ make_plan(struct torture_plan *plan, const struct stage *stage,
     torture_plan_init(plan, lab.url);
     plan->seed = options->seed;
     plan->run_ms = options->run_ms;
+    /* where there is time to heal between strikes, there are strikes all the same */
+    if (plan->run_ms < STRIKES_LEAST * hurt->every_ms) {
+        plan->run_ms = STRIKES_LEAST * hurt->every_ms;
+    }
     plan->lease_ms = (uint32_t)lab.lease_ms;
     plan->modes = stage->modes;
     plan->kill_every_ms = pace * lab.lease_ms;
@@ -163,7 +169,7 @@ print_json(const struct outcome *of)
            "\"seconds\":%lld,\"acquired\":%llu,\"lost\":%llu,\"strikes\":%llu,"
            "\"kills\":%llu,\"pauses\":%llu,\"left\":%d,\"violated\":{",
            of->stage->family->engine, of->stage->name, of->fault->name,
-           (unsigned long long)of->options->seed, (long long)(of->options->run_ms / 1000),
+           (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
            (unsigned long long)v->acquired, (unsigned long long)v->lost,
            (unsigned long long)v->strikes, (unsigned long long)v->kills,
            (unsigned long long)v->pauses, of->left);
@@ -179,7 +185,7 @@ print_line(const struct outcome *of)
     printf("%s %s %s seed %llu: %lld s, %llu acquired, %llu lost, %llu strikes, "
            "%llu kills, %llu pauses; violations: ",
            of->stage->family->engine, of->stage->name, of->fault->name,
-           (unsigned long long)of->options->seed, (long long)(of->options->run_ms / 1000),
+           (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
            (unsigned long long)v->acquired, (unsigned long long)v->lost,
            (unsigned long long)v->strikes, (unsigned long long)v->kills,
            (unsigned long long)v->pauses);
@@ -230,11 +236,13 @@ cell_run(const struct stage *stage, const struct fault *fault,
         return EXIT_SKIPPED;
     }
     on_failure(lab_stop);
-    limit_time((unsigned)(5 * options->run_ms / 1000 + slowly(START_LIMIT_S)));
+    limit_time((unsigned)slowly(START_LIMIT_S));
     lab_start(stage, fault->needs, NULL);
     lab_warm_up();
     struct torture_fault hurt = make_fault(stage, fault, options->seed);
     make_plan(&plan, stage, &hurt, options);
+    of.run_ms = plan.run_ms;
+    limit_time((unsigned)(5 * of.run_ms / 1000 + slowly(START_LIMIT_S)));
     run_plan(&of, &plan);
     of.control = control_of(stage, fault);
     of.left = count_left(hurt.heal_ms);
