@@ -155,6 +155,32 @@ CASE(lease, renewed_by_hand)
     dibs_hold_free(hold);
 }
 
+/* Answers come all the time, to threads that compete for the processors. Some may come too
+ * late; but the lease is long, and nobody ends it. */
+static void
+renew_all_the_time(void *arg, int index)
+{
+    struct news *news = arg;
+    char name[32];
+    dibs_request request = watched(news, 0);
+    (void)snprintf(name, sizeof(name), "%s often %d", NAME, index);
+    request.name = name;
+    request.lease_ms = 10 * stage.lease_ms;
+    dibs_hold *hold = take(stage.client, &request);
+    for (int64_t until = now_ms() + 1000; now_ms() < until;) {
+        CHECK(dibs_renew(hold, 0, NULL) != DIBS_ELOST);
+    }
+    CHECK(dibs_held(hold));
+    dibs_hold_free(hold);
+}
+
+CASE(lease, renewed_often)
+{
+    struct news news = { 0 };
+    gang_join(gang_start(12, renew_all_the_time, &news));
+    CHECK_SAME(atomic_load(&news.count), 0);
+}
+
 /* Holds for too long, while a peer waits; says whether the news came in time. */
 static int
 hold_for_too_long(uint32_t max_hold_ms, uint32_t grace_ms)

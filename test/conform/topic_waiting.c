@@ -29,7 +29,7 @@ CASE(waiting, time_out)
     peer_take(other, NAME);
     /* where a server must be asked, there must be time for its answer; the first claim of a
      * client may need more than one: a session, say */
-    int64_t least_ms = has(DIBS_CAP_DIRECT) ? 1 : slowly(10);
+    int64_t least_ms = has(DIBS_CAP_DIRECT) ? 1 : slowly(20);
     give(take_name(stage.client, "another"));
     for (int64_t wait_ms = least_ms; wait_ms < slowly(200); wait_ms *= 5) {
         dibs_hold *hold = NULL;

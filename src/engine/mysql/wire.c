@@ -3,6 +3,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -246,13 +247,23 @@ tick_locked(struct my_wires *wires)
     return wires->host->now() + TICK_MS * DIBS_MS;
 }
 
+/* Nothing was asked. Is there something to read, or an end of it? What woke us may have been
+ * the answer to a ping, which the thread that renews has read since. */
+static int
+is_said_goodbye(const struct my_wire *wire)
+{
+    struct pollfd fd = { .fd = mysql_get_socket(wire->link.mysql),
+                         .events = POLLIN | POLLRDHUP };
+    return poll(&fd, 1, 0) != 0;
+}
+
 static void
 hear_locked(struct my_wires *wires, struct my_wire *wire)
 {
     int is_held = wire->state == WIRE_HELD;
     if (!is_held && wire->state != WIRE_ASKING && wire->state != WIRE_LETTING)
         return;
-    if (is_held && !wire->link.waits_for) { /* nothing was asked: the session has ended */
+    if (is_held && !wire->link.waits_for && is_said_goodbye(wire)) {
         wire->was_lost = 1;
         wire->link.is_broken = 1;
         wires->heard(wires, wire);
