@@ -46,15 +46,24 @@ typedef struct bench_part {
     void (*run)(void);
 } bench_part;
 
-/* A benchmark program is its parts, and what it draws of them: 0, or -1 with errno. */
+/* A row of a plot: it names figures by their ids. */
+typedef struct comparison {
+    const char *label, *ratio, *ours, *theirs;
+    int smaller_is_better;
+} comparison;
+
+/* A benchmark program is its parts, and what it draws of them: speed-NAME.svg, which speaks
+ * of the store and of its rival, if there is one only. An empty row ends each table.
+ * plot_more draws what else there is, if anything: 0, or -1 with errno. */
 typedef struct bench_program {
+    const char *name, *store, *rival;
     const bench_part *parts;
-    int part_count;
-    int (*write_plots)(const char *dir);
+    const comparison *comparisons;
+    int (*plot_more)(const char *dir);
 } bench_program;
 
-/* bench_main is main(). */
-int bench_main(int argc, char **argv, const bench_program *program);
+/* Every program has one, in its main.c; frame.c has main(). */
+extern const bench_program program;
 
 /* -------------------------------------------------------------------- series ---- */
 
@@ -107,12 +116,7 @@ int report_misses(void);
 /* --------------------------------------------------------------------- plots ---- */
 
 /* Both return 0, or -1 if the file cannot be written. A plot whose figures were not
- * measured is not written. A comparison names figures by their ids. */
-typedef struct comparison {
-    const char *label, *ratio, *ours, *theirs;
-    int smaller_is_better;
-} comparison;
-
+ * measured is not written. */
 int plot_ratios(const char *path, const char *title, const char *heading,
                 const comparison *rows, int count);
 int plot_curves(const char *path);
@@ -135,7 +139,7 @@ void bench_nap_ms(int ms);
 /* bench_scratch writes the path of a file in our folder. */
 void bench_scratch(char *out, size_t size, const char *file);
 /* bench_disk returns a folder of our own on a disk; made at first use, in the process that
- * called bench_main, and removed at the end. */
+ * runs the parts, and removed at the end. */
 const char *bench_disk(void);
 
 /* ---------------------------------------------------------------- placements ---- */

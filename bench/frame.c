@@ -25,14 +25,14 @@ static const char usage[] =
     "  --smoke        tiny counts, to see that it works\n";
 
 static _Noreturn void
-explain_usage(const bench_program *program)
+explain_usage(void)
 {
     char parts[256] = "";
     size_t len = 0;
 
-    for (int i = 0; i < program->part_count && len < sizeof parts; i++)
-        len += (size_t)snprintf(parts + len, sizeof parts - len, "%s%s", i ? ", " : "",
-                                program->parts[i].name);
+    for (const bench_part *part = program.parts; part->name && len < sizeof parts; part++)
+        len += (size_t)snprintf(parts + len, sizeof parts - len, "%s%s", len ? ", " : "",
+                                part->name);
     fprintf(stderr, usage, program_invocation_short_name, parts);
     exit(2);
 }
@@ -111,15 +111,15 @@ find_build(void)
 }
 
 static void
-check_parts(const bench_program *program, char **names, int count)
+check_parts(char **names, int count)
 {
     for (int i = 0; i < count; i++) {
         int known = 0;
 
-        for (int part = 0; part < program->part_count; part++)
-            known |= strcmp(names[i], program->parts[part].name) == 0;
+        for (const bench_part *part = program.parts; part->name != NULL; part++)
+            known |= strcmp(names[i], part->name) == 0;
         if (!known)
-            explain_usage(program);
+            explain_usage();
     }
 }
 
@@ -132,8 +132,28 @@ wanted(const char *part, char **names, int count)
     return count == 0;
 }
 
+static int
+write_plots(const char *dir)
+{
+    const char *rival = program.rival;
+    char path[512], title[128], heading[128];
+    int rows = 0;
+
+    while (program.comparisons[rows].label != NULL)
+        rows++;
+    snprintf(path, sizeof path, "%s/speed-%s.svg", dir, program.name);
+    snprintf(title, sizeof title, "speed of dibs on %s: as a multiple of %s",
+             program.store, rival != NULL ? rival : "other ways");
+    snprintf(heading, sizeof heading,
+             "%s: as a multiple of %s's speed (log scale, longer is faster)",
+             program.store, rival != NULL ? rival : "the other");
+    if (plot_ratios(path, title, heading, program.comparisons, rows) != 0)
+        return -1;
+    return program.plot_more != NULL ? program.plot_more(dir) : 0;
+}
+
 int
-bench_main(int argc, char **argv, const bench_program *program)
+main(int argc, char **argv)
 {
     static const struct option options[] = {
         { "json", required_argument, NULL, 'j' },
@@ -163,17 +183,17 @@ bench_main(int argc, char **argv, const bench_program *program)
         else if (option == 's')
             bench.smoke = 1;
         else
-            explain_usage(program);
+            explain_usage();
     }
-    check_parts(program, argv + optind, argc - optind);
+    check_parts(argv + optind, argc - optind);
     bench_cpus(); /* before anything is pinned */
     make_scratch();
-    for (int i = 0; i < program->part_count; i++)
-        if (wanted(program->parts[i].name, argv + optind, argc - optind))
-            program->parts[i].run();
+    for (const bench_part *part = program.parts; part->name != NULL; part++)
+        if (wanted(part->name, argv + optind, argc - optind))
+            part->run();
     if (json != NULL && report_write_json(json) != 0)
         bench_die("cannot write %s: %s", json, strerror(errno));
-    if (plots != NULL && program->write_plots(plots) != 0)
+    if (plots != NULL && write_plots(plots) != 0)
         bench_die("cannot write the plots in %s: %s", plots, strerror(errno));
     printf("\n%d bar(s) missed\n", report_misses());
     return 0;

@@ -12,7 +12,7 @@ static const bench_part parts[] = {
     { "pair", bench_pair },   { "handover", bench_handover },
     { "order", bench_order }, { "run", bench_spawn },
     { "names", bench_names }, { "waiters", bench_waiters },
-    { "holds", bench_holds },
+    { "holds", bench_holds }, { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -26,27 +26,23 @@ static const comparison comparisons[] = {
     { "hand-over, 16 processes, all CPUs", "handover.16X-queued.ratio",
       "handover.16X-queued.dibs", "handover.16X-queued.flock", 0 },
     { "command: run … true", "run.ratio", "run.dibs", "run.flock", 1 },
+    { 0 },
 };
 
 static int
-write_plots(const char *dir)
+plot_curve(const char *dir)
 {
     char path[512];
 
-    snprintf(path, sizeof path, "%s/speed-local.svg", dir);
-    if (plot_ratios(path, "speed of dibs on local: as a multiple of flock",
-                    "local: as a multiple of flock's speed (log scale, longer is faster)",
-                    comparisons, sizeof comparisons / sizeof comparisons[0]) != 0)
-        return -1;
     snprintf(path, sizeof path, "%s/speed-curve.svg", dir);
     return plot_curves(path);
 }
 
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "local",
+    .store = "local",
+    .rival = "flock",
+    .parts = parts,
+    .comparisons = comparisons,
+    .plot_more = plot_curve,
+};

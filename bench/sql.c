@@ -23,6 +23,34 @@ sql_shell(const char *format, ...)
         bench_die("this fails: %s", line);
 }
 
+/* ---- by hand ---- */
+
+void
+hand_change_one(void *hand, int which)
+{
+    if (hand_change(hand, which) != 1)
+        bench_die("a statement by hand changes nothing");
+}
+
+void
+hand_warm_up(void *hand)
+{
+    if (hand_change(hand, HAND_FIRST) != 0)
+        hand_change_one(hand, HAND_GIVE);
+}
+
+void
+hand_lock(void *hand)
+{
+    hand_change_one(hand, HAND_TAKE);
+}
+
+void
+hand_unlock(void *hand)
+{
+    hand_change_one(hand, HAND_GIVE);
+}
+
 /* ---- pairs ---- */
 
 static void
@@ -65,13 +93,13 @@ measure_pair(const server *s, int place)
     log_title title = logs_title("pair", s, place);
     sql_pairs them = { SQL_LAYOUT,
                        "upsert and delete by hand",
-                       { raw_lock, raw_unlock, raw_open(s) },
-                       { its_lock, its_unlock, its_open(s) },
+                       { hand_lock, hand_unlock, raw_open(s) },
+                       { hand_lock, hand_unlock, its_open(s) },
                        1.1 };
 
     sql_compare(s, &title, &them);
-    its_close(them.its.state);
-    raw_close(them.floor.state);
+    hand_close(them.its.state);
+    hand_close(them.floor.state);
 }
 
 void

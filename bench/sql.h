@@ -16,25 +16,37 @@
 
 /* ------------------------------------------------------------- locks by hand ---- */
 
-/* raw_open makes one connection to a server, with its statements prepared; as crowd.h and
- * pairs.h want it, what it returns has no type. raw_lock and raw_unlock are the least that a
- * lease in a table takes: an upsert if nobody has it, and a delete. raw_native_lock and
- * -unlock use the locks that the server itself has, if it has some. Each have one name. */
-void *raw_open(const void *server);
-void raw_close(void *raw);
-void raw_lock(void *raw);
-void raw_unlock(void *raw);
-void raw_native_lock(void *raw);
-void raw_native_unlock(void *raw);
+/* A hand is one connection to a server, with its statements prepared; as crowd.h and pairs.h
+ * want it, it has no type here. raw_open makes one with the least that a lease in a table
+ * takes: an upsert if nobody has it, and a delete; and with the locks that the server itself
+ * has, if it has some. its_open makes one with the very statements that dibs sends: what they
+ * cost more than the others is the price of its guarantees, and what dibs costs more than they
+ * is that of its client. Each have one name. */
+enum hand_statement {
+    HAND_FIRST, /* of dibs: takes a name that nobody had yet */
+    HAND_TAKE,
+    HAND_GIVE,
+    HAND_NATIVE_TAKE,
+    HAND_NATIVE_GIVE,
+    HAND_STATEMENTS
+};
 
-/* The same with the very statements that dibs sends: what they cost more than the others is
- * the price of its guarantees, and what dibs costs more than they is that of its client. */
+void *raw_open(const void *server);
 void *its_open(const void *server);
-void its_close(void *its);
-void its_lock(void *its);
-void its_unlock(void *its);
-void its_native_lock(void *its);
-void its_native_unlock(void *its);
+void hand_close(void *hand);
+void hand_lock(void *hand);
+void hand_unlock(void *hand);
+void hand_native_lock(void *hand);
+void hand_native_unlock(void *hand);
+
+/* For the above, from the hand.c of a database: hand_change runs a statement, and returns how
+ * many rows it changed; hand_call runs one that asks for something, and dies if it does not
+ * get it. hand_change_one dies unless it is one row; hand_warm_up leaves the row of a name
+ * that somebody had once. */
+int hand_change(void *hand, int which);
+void hand_call(void *hand, int which);
+void hand_change_one(void *hand, int which);
+void hand_warm_up(void *hand);
 
 /* a lone holder's record, as dibs writes it */
 #define ITS_NAME "bench/its"
@@ -65,6 +77,7 @@ void sql_compare(const server *s, const log_title *title, sql_pairs *them);
  * hand-over, with 2, 8 and 64 processes. sql_inside: threads of one process. */
 void sql_pair(void);
 void sql_native(const char *layout, const char *label);
+extern const crowd_lock sql_native_lock;
 void sql_handover(double bar, const crowd_lock *native, const char *native_label);
 void sql_waiters(void);
 void sql_inside(void);

@@ -97,7 +97,7 @@ static void
 measure_handover(const server *s, int place)
 {
     log_title title = logs_title("handover", s, place);
-    pair_hand floor = { raw_lock, raw_unlock, raw_open(s) };
+    pair_hand floor = { hand_lock, hand_unlock, raw_open(s) };
     turns t = { .rounds = bench_count(5, 1) };
     crowd_lock locks[] = { [DIBS] = { 0 }, [NATIVE] = { 0 } };
     char url[512];
@@ -115,7 +115,7 @@ measure_handover(const server *s, int place)
     crowd_stop(c);
     report_handover(&t, &title);
     turns_free(&t);
-    raw_close(floor.state);
+    hand_close(floor.state);
 }
 
 void

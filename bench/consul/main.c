@@ -4,8 +4,6 @@
  * Starts its own servers. `bench/run consul` builds and runs it; docs/speed.md explains the
  * figures. Read next: consul.h.
  */
-#include <stdio.h>
-
 #include "consul.h"
 
 static void
@@ -34,7 +32,7 @@ consul_holds(void)
 
 static const bench_part parts[] = {
     { "pair", consul_pair },       { "run", consul_run },     { "inside", consul_inside },
-    { "waiters", consul_waiters }, { "holds", consul_holds },
+    { "waiters", consul_waiters }, { "holds", consul_holds }, { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -46,25 +44,12 @@ static const comparison comparisons[] = {
       1 },
     { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
       "inside.disk.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-consul.svg", dir);
-    return plot_ratios(path, "speed of dibs on consul: as a multiple of other ways",
-                       "consul: as a multiple of the other's speed (log scale, longer is "
-                       "faster)",
-                       comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "consul",
+    .store = "consul",
+    .parts = parts,
+    .comparisons = comparisons,
+};

@@ -4,8 +4,6 @@
  * lock service, etcdctl and npm's etcd3. Starts its own servers. `bench/run etcd` builds and
  * runs it; docs/speed.md explains the figures. Read next: etcd.h.
  */
-#include <stdio.h>
-
 #include "../waits.h"
 #include "etcd.h"
 
@@ -41,8 +39,13 @@ etcd_waiters(void)
 }
 
 static const bench_part parts[] = {
-    { "pair", etcd_pair },     { "run", etcd_run },         { "handover", etcd_handover },
-    { "inside", etcd_inside }, { "waiters", etcd_waiters }, { "holds", etcd_holds },
+    { "pair", etcd_pair },
+    { "run", etcd_run },
+    { "handover", etcd_handover },
+    { "inside", etcd_inside },
+    { "waiters", etcd_waiters },
+    { "holds", etcd_holds },
+    { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -58,25 +61,12 @@ static const comparison comparisons[] = {
       "run.disk.X.etcdctl", 1 },
     { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
       "inside.disk.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-etcd.svg", dir);
-    return plot_ratios(path, "speed of dibs on etcd: as a multiple of other ways",
-                       "etcd: as a multiple of the other's speed (log scale, longer is "
-                       "faster)",
-                       comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "etcd",
+    .store = "etcd",
+    .parts = parts,
+    .comparisons = comparisons,
+};

@@ -4,8 +4,6 @@
  * servers. `bench/run mysql` builds and runs it; docs/speed.md explains the figures. Read
  * next: ../sql.h.
  */
-#include <stdio.h>
-
 #include "mysql_bench.h"
 
 static void
@@ -17,16 +15,13 @@ mysql_native(void)
 static void
 mysql_handover(void)
 {
-    static const crowd_lock native = { raw_open, raw_native_lock, raw_native_unlock,
-                                       raw_close, NULL };
-
-    sql_handover(4, &native, "GET_LOCK() by hand");
+    sql_handover(4, &sql_native_lock, "GET_LOCK() by hand");
 }
 
 static const bench_part parts[] = {
     { "pair", sql_pair },           { "native", mysql_native },
     { "handover", mysql_handover }, { "waiters", sql_waiters },
-    { "inside", sql_inside },
+    { "inside", sql_inside },       { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -38,25 +33,12 @@ static const comparison comparisons[] = {
       "native.memory.X.floor", 1 },
     { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
       "inside.disk.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-mysql.svg", dir);
-    return plot_ratios(path, "speed of dibs on MariaDB: as a multiple of other ways",
-                       "MariaDB: as a multiple of the other's speed (log scale, longer "
-                       "is faster)",
-                       comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "mysql",
+    .store = "MariaDB",
+    .parts = parts,
+    .comparisons = comparisons,
+};

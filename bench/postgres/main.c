@@ -4,8 +4,6 @@
  * servers. `bench/run postgres` builds and runs it; docs/speed.md explains the figures. Read
  * next: ../sql.h.
  */
-#include <stdio.h>
-
 #include "postgres.h"
 
 static void
@@ -17,10 +15,7 @@ postgres_native(void)
 static void
 postgres_handover(void)
 {
-    static const crowd_lock native = { raw_open, raw_native_lock, raw_native_unlock,
-                                       raw_close, NULL };
-
-    sql_handover(3, &native, "pg_advisory_lock() by hand");
+    sql_handover(3, &sql_native_lock, "pg_advisory_lock() by hand");
 }
 
 static const bench_part parts[] = {
@@ -29,6 +24,7 @@ static const bench_part parts[] = {
     { "handover", postgres_handover },
     { "waiters", sql_waiters },
     { "inside", sql_inside },
+    { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -40,26 +36,12 @@ static const comparison comparisons[] = {
       "native.memory.X.floor", 1 },
     { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
       "inside.disk.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-postgres.svg", dir);
-    return plot_ratios(
-        path, "speed of dibs on PostgreSQL: as a multiple of other ways",
-        "PostgreSQL: as a multiple of the other's speed (log scale, longer "
-        "is faster)",
-        comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "postgres",
+    .store = "PostgreSQL",
+    .parts = parts,
+    .comparisons = comparisons,
+};

@@ -4,15 +4,13 @@
  * libraries people use today. Starts its own servers. `bench/run redis` builds and runs
  * it; docs/speed.md explains the figures. Read next: redis.h.
  */
-#include <stdio.h>
-
 #include "redis.h"
 
 static const bench_part parts[] = {
     { "pair", redis_pair },         { "threads", redis_threads },
     { "handover", redis_handover }, { "inside", redis_inside },
     { "waiters", redis_waiters },   { "redlock", redis_redlock },
-    { "holds", redis_holds },
+    { "holds", redis_holds },       { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -30,25 +28,12 @@ static const comparison comparisons[] = {
       "handover.S.publish-to-all", 0 },
     { "16 threads on one name, no hand-over", "inside.X.ratio", "inside.X.with",
       "inside.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-redis.svg", dir);
-    return plot_ratios(path, "speed of dibs on redis: as a multiple of other ways",
-                       "redis: as a multiple of the other's speed (log scale, longer is "
-                       "faster)",
-                       comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "redis",
+    .store = "redis",
+    .parts = parts,
+    .comparisons = comparisons,
+};

@@ -3,8 +3,6 @@
  * dibs_bench_sqlite: how fast `sqlite:` is, beside statements by hand. `bench/run sqlite`
  * builds and runs it; docs/speed.md explains the figures. Read next: ../sql.h.
  */
-#include <stdio.h>
-
 #include "sqlite_bench.h"
 
 /* who waits looks for changes, since nobody can tell it: no bar */
@@ -18,6 +16,7 @@ static const bench_part parts[] = {
     { "pair", sql_pair },
     { "handover", sqlite_handover },
     { "inside", sql_inside },
+    { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -27,25 +26,12 @@ static const comparison comparisons[] = {
       "pair.memory.X.floor", 1 },
     { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
       "inside.disk.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-sqlite.svg", dir);
-    return plot_ratios(path, "speed of dibs on SQLite: as a multiple of other ways",
-                       "SQLite: as a multiple of the other's speed (log scale, longer is "
-                       "faster)",
-                       comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "sqlite",
+    .store = "SQLite",
+    .parts = parts,
+    .comparisons = comparisons,
+};

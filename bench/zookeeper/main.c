@@ -4,8 +4,6 @@
  * and kazoo. Starts its own servers. `bench/run zookeeper` builds and runs it;
  * docs/speed.md explains the figures. Read next: zookeeper.h.
  */
-#include <stdio.h>
-
 #include "zookeeper.h"
 
 static void
@@ -23,7 +21,7 @@ zookeeper_holds(void)
 static const bench_part parts[] = {
     { "pair", zookeeper_pair },     { "handover", zookeeper_handover },
     { "inside", zookeeper_inside }, { "waiters", zookeeper_waiters },
-    { "holds", zookeeper_holds },
+    { "holds", zookeeper_holds },   { 0 },
 };
 
 static const comparison comparisons[] = {
@@ -41,25 +39,12 @@ static const comparison comparisons[] = {
       "handover.disk.X.node", 0 },
     { "16 threads, no hand-over inside", "inside.disk.X.ratio", "inside.disk.X.with",
       "inside.disk.X.without", 0 },
+    { 0 },
 };
 
-static int
-write_plots(const char *dir)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/speed-zookeeper.svg", dir);
-    return plot_ratios(path, "speed of dibs on zookeeper: as a multiple of other ways",
-                       "zookeeper: as a multiple of the other's speed (log scale, longer "
-                       "is faster)",
-                       comparisons, sizeof comparisons / sizeof comparisons[0]);
-}
-
-int
-main(int argc, char **argv)
-{
-    static const bench_program program = { parts, sizeof parts / sizeof parts[0],
-                                           write_plots };
-
-    return bench_main(argc, argv, &program);
-}
+const bench_program program = {
+    .name = "zookeeper",
+    .store = "zookeeper",
+    .parts = parts,
+    .comparisons = comparisons,
+};
