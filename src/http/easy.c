@@ -58,6 +58,7 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
         return CURL_SOCKET_BAD;
     }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    transfer->no_socket = fd == -1 ? errno : 0;
     if (fd == -1)
         return CURL_SOCKET_BAD;
     stay_awake(fd);
@@ -160,6 +161,10 @@ set_up(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* or a request that has ended waits for a resolver that does not answer */
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
     (void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* or it asks the environment */
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -314,7 +319,7 @@ dibs__http_transfer_prepare(struct transfer *transfer, const http_request *reque
                             unsigned server, int64_t limit_ms, int64_t connect_ms)
 {
     CURL *easy = transfer->easy;
-    transfer->is_resent = transfer->has_begun = 0;
+    transfer->is_resent = transfer->no_socket = transfer->has_begun = 0;
     transfer->is_too_large = 0;
     transfer->index = 0;
     transfer->len = 0;
@@ -372,8 +377,8 @@ reason(const struct transfer *transfer, CURLcode why, int was_sent)
         return "the connection was lost";
     if (why == CURLE_OPERATION_TIMEDOUT)
         return was_sent ? "no answer in time" : "no connection in time";
-    if (why == CURLE_COULDNT_CONNECT && number)
-        return strerror((int)number);
+    if (why == CURLE_COULDNT_CONNECT && (number || transfer->no_socket))
+        return strerror(transfer->no_socket ? transfer->no_socket : (int)number);
     return transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(why);
 }
 

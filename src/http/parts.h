@@ -55,6 +55,7 @@ struct transfer {
     struct curl_slist *headers, *route;
     char method[8];   /* it is set up with; "": none */
     int is_resent;    /* libcurl wanted to send the request again, and was not let */
+    int no_socket;    /* an errno: why there is none to connect with */
     int is_too_large; /* the answer */
     int has_begun;    /* all headers of the answer came */
     uint64_t index;

@@ -8,25 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/port.h"
+
 /* Many threads find the same server unwilling at the same time: they turn away once. */
 #define TURN_ONCE (100 * DIBS_MS)
-
-static int
-parse_port(uint16_t *out, const char *text, size_t len)
-{
-    uint32_t port = 0;
-    if (len == 0 || len > 5)
-        return -1;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        port = port * 10 + (uint32_t)(text[i] - '0');
-    }
-    if (port == 0 || port > UINT16_MAX)
-        return -1;
-    *out = (uint16_t)port;
-    return 0;
-}
 
 struct address {
     char host[256]; /* with the brackets of IPv6 */

@@ -18,6 +18,7 @@
  */
 #include "resp/resp.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -566,10 +567,9 @@ open_descriptors(resp_listener *listener)
     listener->rouse_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     listener->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = { .events = EPOLLIN, .data.fd = listener->wake_fd };
-    return listener->rouse_fd >= 0 && epoll_ctl(listener->epoll_fd, EPOLL_CTL_ADD,
-                                                listener->wake_fd, &event) == 0
-               ? 0
-               : -1;
+    if (listener->wake_fd < 0 || listener->rouse_fd < 0 || listener->epoll_fd < 0)
+        return -1;
+    return epoll_ctl(listener->epoll_fd, EPOLL_CTL_ADD, listener->wake_fd, &event);
 }
 
 static void
@@ -587,8 +587,10 @@ dibs__resp_listener_new(const resp_access *access, const resp_listener_events *e
                         void *context)
 {
     resp_listener *listener = access->host->alloc(sizeof(*listener));
-    if (listener == NULL)
+    if (listener == NULL) {
+        errno = ENOMEM;
         return NULL;
+    }
     listener->access = access;
     listener->events = *events;
     listener->context = context;

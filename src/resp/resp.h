@@ -3,8 +3,8 @@
  * The RESP link: how the engines redis and redlock speak to a server. It knows the
  * protocol and connections, and nothing of locks.
  *
- * request.c builds what is sent; hiredis' reader parses what comes back, and reply.c says
- * what it means. wire.c is a connection, with deadlines: connect.c gets there (TCP or Unix
+ * access.c reads how to get in from a URL. request.c builds what is sent, and script.c what
+ * runs a script; hiredis' reader parses what comes back, and reply.c says what it means. wire.c is a connection, with deadlines: connect.c gets there (TCP or Unix
  * socket), tls.c encrypts, hello.c signs in. link.c shares one connection among threads:
  * whoever calls does the round trip, and carries those who come meanwhile; op.c is how
  * they sleep. server.c is one server with a few links, and chooses among them.
@@ -48,6 +48,14 @@ int dibs__resp_tls_new(resp_tls **out, const resp_tls_files *files, const dibs_h
                        dibs_error *err);
 void dibs__resp_tls_free(resp_tls *tls, const dibs_host *host);
 
+/* access_begin takes who we are from a URL; access_tls the settings of TLS, and makes
+ * access->tls. It encrypts if `is_wanted`, unless tls= says something else. `ways`: how TLS is
+ * asked for, for who has settings without it. DIBS_OK, DIBS_ECONFIG, DIBS_ENOMEM */
+void dibs__resp_access_begin(resp_access *access, const dibs_url_parts *url,
+                             const dibs_host *host);
+int dibs__resp_access_tls(resp_access *access, const dibs_url_parts *url, int is_wanted,
+                          const char *ways, dibs_error *err);
+
 /* address_parse reads "host", "host:port" or "[v6]:port"; `text` ends at `len`. 0 or -1. */
 int dibs__resp_address_parse(resp_address *out, const char *text, size_t len,
                              uint16_t default_port);
@@ -67,6 +75,23 @@ typedef struct resp_command {
 void dibs__resp_word(resp_command *command, const char *text);
 void dibs__resp_bytes(resp_command *command, const void *bytes, size_t len);
 void dibs__resp_number(resp_command *command, int64_t number);
+
+/* A script in Lua, and the SHA-1 of its text in hex digits: what a server that has seen it
+ * knows it by. The text outlives it. init: DIBS_OK or DIBS_ENOMEM. begin begins a command
+ * that runs it, up to the number of keys; keys and arguments are the caller's to add. name
+ * has such a command say the script's name, or bring its text. */
+#define RESP_SHA 40
+typedef struct resp_script {
+    const char *text;
+    size_t len;
+    char sha[RESP_SHA];
+} resp_script;
+
+int dibs__resp_script_init(resp_script *script, const char *text);
+void dibs__resp_script_begin(resp_command *command, const resp_script *script,
+                             unsigned key_count);
+void dibs__resp_script_name(resp_command *command, const resp_script *script,
+                            int with_text);
 
 /* Commands that travel together on one connection, in their order. Zero it first; free
  * with request_free. add: 0, or DIBS_ENOMEM. */

@@ -114,29 +114,17 @@ batch_for(struct run *run, const struct trip *trip)
 
 /* ---- building ---- */
 
-static void
-set_word(resp_command *command, int at, const char *text, size_t len)
-{
-    command->words[at] = text;
-    command->lengths[at] = len;
-}
-
 /* By its name, unless the server said that it does not know it: then the first one in a
  * batch brings the text, and if even that did not help, every one does. */
 static void
 name_script(struct batch *batch, struct trip *trip)
 {
     const struct script *script = trip->call->script;
-    resp_command *command = &trip->call->command;
-    if (!trip->unknown_script ||
-        (trip->unknown_script == 1 && batch->carries == script)) {
-        set_word(command, 0, "EVALSHA", 7);
-        set_word(command, 1, script->sha, 40);
-        return;
-    }
-    set_word(command, 0, "EVAL", 4);
-    set_word(command, 1, script->text, script->len);
-    batch->carries = script;
+    int is_known =
+        !trip->unknown_script || (trip->unknown_script == 1 && batch->carries == script);
+    dibs__resp_script_name(&trip->call->command, &script->lua, !is_known);
+    if (!is_known)
+        batch->carries = script;
 }
 
 static int

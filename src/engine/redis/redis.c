@@ -77,29 +77,6 @@ read_db(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
 }
 
 static int
-read_tls(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
-{
-    const dibs_host *host = redis->host;
-    resp_tls_files files = { .ca = host->param(url, "ca"),
-                             .cert = host->param(url, "cert"),
-                             .key = host->param(url, "key"),
-                             .name = host->param(url, "sni") };
-    int wanted = strcmp(url->scheme, "rediss") == 0;
-    int rc = host->param_yes(&files.insecure, url, "insecure", err);
-    if (!rc)
-        rc = host->param_yes(&wanted, url, "tls", err);
-    if (rc)
-        return rc;
-    if (wanted)
-        return dibs__resp_tls_new(&redis->access.tls, &files, host, err);
-    if (files.ca || files.cert || files.key || files.name || files.insecure)
-        return host->fail(err, DIBS_ECONFIG,
-                          "ca=, cert=, key=, sni= and insecure= are for TLS: use rediss: "
-                          "or add tls=yes");
-    return DIBS_OK;
-}
-
-static int
 read_durability(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
 {
     const char *failover = redis->host->param(url, "failover");
@@ -122,17 +99,16 @@ read_durability(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
 static int
 read_access(struct redis *redis, const dibs_url_parts *url, dibs_error *err)
 {
-    redis->access.host = redis->host;
-    redis->access.user = url->user && *url->user ? url->user : NULL;
-    redis->access.password = url->password;
-    redis->access.client_name = "dibs";
+    int encrypts = strcmp(url->scheme, "rediss") == 0;
+    dibs__resp_access_begin(&redis->access, url, redis->host);
     redis->access.connections = CONNECTIONS;
     int rc = redis->host->param_number(&redis->access.connections, url, "connections", 1,
                                        CONNECTIONS_MAX, err);
     if (!rc)
         rc = read_db(redis, url, err);
     if (!rc)
-        rc = read_tls(redis, url, err);
+        rc = dibs__resp_access_tls(&redis->access, url, encrypts,
+                                   "use rediss: or add tls=yes", err);
     return rc ? rc : read_durability(redis, url, err);
 }
 

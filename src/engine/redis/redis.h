@@ -79,8 +79,7 @@ size_t dibs__redis_id(const struct redis *redis, const dibs_claim *claim,
 struct script {
     const char *name;
     char *text;
-    size_t len;
-    char sha[41];
+    resp_script lua; /* of that text */
 };
 
 int dibs__redis_script_new(struct script *script, const char *name,

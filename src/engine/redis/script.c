@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scripts: put together from parts when a client opens, and known to servers by their
- * SHA-1. Also the Lua that scripts of several layouts share.
+ * Scripts: put together from parts when a client opens. Also the Lua that scripts of
+ * several layouts share.
  */
-#include <stdio.h>
 #include <string.h>
-
-#include <openssl/evp.h>
 
 #include "redis.h"
 
@@ -27,18 +24,6 @@ const char dibs__redis_lua_tick[] =
     "  return last + 1\n"
     "end\n";
 
-static int
-set_sha(struct script *script)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    if (EVP_Digest(script->text, script->len, digest, &len, EVP_sha1(), NULL) != 1)
-        return DIBS_ENOMEM;
-    for (unsigned i = 0; i < 20; i++)
-        (void)snprintf(script->sha + 2 * i, 3, "%02x", digest[i]);
-    return DIBS_OK;
-}
-
 int
 dibs__redis_script_new(struct script *script, const char *name, const char *const *parts,
                        const dibs_host *host)
@@ -47,7 +32,6 @@ dibs__redis_script_new(struct script *script, const char *name, const char *cons
     for (size_t i = 0; parts[i]; i++)
         len += strlen(parts[i]);
     script->name = name;
-    script->len = len;
     script->text = host->alloc(len + 1);
     if (!script->text)
         return DIBS_ENOMEM;
@@ -55,7 +39,8 @@ dibs__redis_script_new(struct script *script, const char *name, const char *cons
         memcpy(script->text + at, parts[i], strlen(parts[i]));
         at += strlen(parts[i]);
     }
-    return set_sha(script);
+    script->text[at] = '\0';
+    return dibs__resp_script_init(&script->lua, script->text);
 }
 
 void
@@ -73,8 +58,5 @@ dibs__redis_script_call(struct call *call, const struct script *script,
     call->key = key;
     call->hash = hash;
     call->flags = CALL_WRITES;
-    call->command.count = call->command.number_count = 0;
-    dibs__resp_word(&call->command, "EVALSHA");
-    dibs__resp_bytes(&call->command, script->sha, 40);
-    dibs__resp_number(&call->command, key_count);
+    dibs__resp_script_begin(&call->command, &script->lua, key_count);
 }

@@ -6,6 +6,7 @@
  * looks at it in its next attempt. That is one of the callers that wait, so that the message
  * for it costs no switch of threads; only while none does is it the listener's thread.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -224,8 +225,10 @@ static struct shard *
 shard_new(struct redis *redis, resp_server *server)
 {
     struct shard *shard = redis->host->alloc(sizeof *shard);
-    if (!shard)
+    if (!shard) {
+        errno = ENOMEM;
         return NULL;
+    }
     shard->redis = redis;
     shard->server = server;
     shard->listener = dibs__resp_listener_new(&redis->access, &shard_events, shard);
@@ -262,12 +265,20 @@ dibs__redis_check_listener(struct redis *redis)
     pthread_mutex_unlock(&redis->waiters_mutex);
 }
 
+/* without descriptors one goes on asking, until there are some */
 static int
-subscribe(struct waiter *waiter, resp_listener *listener, int sharded, dibs_time deadline,
-          dibs_error *err)
+no_listener(const struct redis *redis, dibs_error *err)
+{
+    return redis->host->fail(err, errno == ENOMEM ? DIBS_ENOMEM : DIBS_EUNAVAIL,
+                             "cannot listen: %s", strerror(errno));
+}
+
+static int
+subscribe(struct redis *redis, struct waiter *waiter, resp_listener *listener,
+          int sharded, dibs_time deadline, dibs_error *err)
 {
     if (!listener)
-        return DIBS_ENOMEM;
+        return no_listener(redis, err);
     int rc = dibs__resp_subscribe(listener, waiter->channel, waiter->channel_len, sharded,
                                   deadline, err);
     if (rc)
@@ -290,7 +301,7 @@ subscribe_at_owner(struct redis *redis, struct waiter *waiter, const struct key 
         dibs_error why = { 0 };
         rc = redis->topology->server(redis, slot, deadline, &server, &why);
         if (!rc) {
-            rc = subscribe(waiter, listener_at(redis, server), 1, deadline, &why);
+            rc = subscribe(redis, waiter, listener_at(redis, server), 1, deadline, &why);
             if (rc == DIBS_EUNAVAIL)
                 redis->topology->rethink(redis, slot, server, strstr(why.text, "MOVED "));
         }
@@ -317,7 +328,7 @@ dibs__redis_listen(struct redis *redis, struct waiter *waiter, const char *chann
     }
     if (sharded && redis->is_cluster)
         return subscribe_at_owner(redis, waiter, sharded, deadline, err);
-    return subscribe(waiter, common_listener(redis), 0, deadline, err);
+    return subscribe(redis, waiter, common_listener(redis), 0, deadline, err);
 }
 
 int

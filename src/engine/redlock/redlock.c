@@ -69,36 +69,10 @@ read_nodes(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
 }
 
 static int
-read_tls(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
-{
-    const dibs_host *host = redlock->host;
-    resp_tls_files files = { .ca = host->param(url, "ca"),
-                             .cert = host->param(url, "cert"),
-                             .key = host->param(url, "key"),
-                             .name = host->param(url, "sni") };
-    int wanted = 0;
-    int rc = host->param_yes(&files.insecure, url, "insecure", err);
-    if (!rc)
-        rc = host->param_yes(&wanted, url, "tls", err);
-    if (rc)
-        return rc;
-    if (wanted)
-        return dibs__resp_tls_new(&redlock->access.tls, &files, host, err);
-    if (files.ca || files.cert || files.key || files.name || files.insecure)
-        return host->fail(
-            err, DIBS_ECONFIG,
-            "ca=, cert=, key=, sni= and insecure= are for TLS: add tls=yes");
-    return DIBS_OK;
-}
-
-static int
 read_url(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
 {
     const dibs_host *host = redlock->host;
-    redlock->access.host = host;
-    redlock->access.user = url->user && *url->user ? url->user : NULL;
-    redlock->access.password = url->password;
-    redlock->access.client_name = "dibs";
+    dibs__resp_access_begin(&redlock->access, url, host);
     /* one each: what is sent to a server later is done later, whatever happens */
     redlock->access.connections = 1;
     unsigned db = 0;
@@ -109,7 +83,7 @@ read_url(struct redlock *redlock, const dibs_url_parts *url, dibs_error *err)
     if (!rc)
         rc = host->param_ms(&redlock->guard_ms, url, "guard", err);
     if (!rc)
-        rc = read_tls(redlock, url, err);
+        rc = dibs__resp_access_tls(&redlock->access, url, 0, "add tls=yes", err);
     return rc ? rc : read_nodes(redlock, url, err);
 }
 

@@ -40,11 +40,6 @@ enum script {
     SCRIPT_NONE = SCRIPT_COUNT /* a plain command */
 };
 
-struct script_text {
-    const char *text;
-    char sha[41];
-};
-
 /* The one key there is per server: a hash with the newest tick of every bucket of names,
  * and when the server was first seen. It cannot be the name of a lock. */
 #define TOKEN_KEY "dibs:token"
@@ -61,7 +56,7 @@ enum take_answer {
 /* What SCRIPT_RENEW answers. */
 enum renew_answer { RENEW_THEIRS = 0, RENEW_OURS = 1, RENEW_ABSENT = 2 };
 
-int dibs__redlock_scripts_init(struct script_text scripts[SCRIPT_COUNT]);
+int dibs__redlock_scripts_init(resp_script scripts[SCRIPT_COUNT]);
 
 /* ---- the client ---- */
 
@@ -75,7 +70,7 @@ struct redlock {
     struct node nodes[NODES_MAX];
     int64_t node_timeout_ms; /* for one server's answer; 0: a part of the lease */
     int64_t guard_ms;        /* the longest lease there is; 0: no guard */
-    struct script_text scripts[SCRIPT_COUNT];
+    resp_script scripts[SCRIPT_COUNT];
     _Atomic int64_t seen[TOKEN_BUCKETS]; /* token.c */
 
     /* waiting */

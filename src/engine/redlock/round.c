@@ -10,7 +10,6 @@
  * it is left out for a while.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "redlock.h"
 
@@ -51,29 +50,23 @@ bits(uint32_t set)
 /* ---- sending ---- */
 
 static void
-set_word(resp_command *command, unsigned at, const char *word)
+name_script(const struct round *round, int with_text)
 {
-    command->words[at] = word;
-    command->lengths[at] = strlen(word);
+    dibs__resp_script_name(&round->commands[0], &round->redlock->scripts[round->script],
+                           with_text);
 }
 
 /* with_text: for a server that does not know the script, which is in the first command */
 static int
 build(const struct round *round, resp_request *request, int with_text)
 {
-    resp_command *first = &round->commands[0];
-    const char *sha = first->words[1];
     int rc = DIBS_OK;
-    if (with_text) {
-        set_word(first, 0, "EVAL");
-        set_word(first, 1, round->redlock->scripts[round->script].text);
-    }
+    if (with_text)
+        name_script(round, 1);
     for (unsigned i = 0; i < round->count && !rc; i++)
         rc = dibs__resp_add(request, &round->commands[i]);
-    if (with_text) {
-        set_word(first, 0, "EVALSHA");
-        set_word(first, 1, sha);
-    }
+    if (with_text)
+        name_script(round, 0);
     return rc;
 }
 

@@ -3,10 +3,6 @@
  * What runs on the servers. All of them work on one server's keys alone, and all may be
  * repeated. They need Redis 5 or Valkey.
  */
-#include <string.h>
-
-#include <openssl/evp.h>
-
 #include "redlock.h"
 
 /* KEYS: the name, dibs:token. ARGV: our value, lease in ms, tick, bucket, guard in ms.
@@ -79,33 +75,17 @@ static const char look[] = "local value = redis.pcall('GET', KEYS[1])\n"
                            "if type(value) ~= 'string' then return {} end\n"
                            "return {value, redis.call('PTTL', KEYS[1])}\n";
 
-static int
-set_sha(struct script_text *script)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    static const char digits[] = "0123456789abcdef";
-    if (!EVP_Digest(script->text, strlen(script->text), digest, &len, EVP_sha1(), NULL))
-        return DIBS_ENOMEM;
-    for (unsigned i = 0; i < 20; i++) {
-        script->sha[2 * i] = digits[digest[i] >> 4];
-        script->sha[2 * i + 1] = digits[digest[i] & 15];
-    }
-    script->sha[40] = '\0';
-    return DIBS_OK;
-}
-
 int
-dibs__redlock_scripts_init(struct script_text scripts[SCRIPT_COUNT])
+dibs__redlock_scripts_init(resp_script scripts[SCRIPT_COUNT])
 {
+    static const char *const texts[SCRIPT_COUNT] = { [SCRIPT_TAKE] = take,
+                                                     [SCRIPT_RENEW] = renew,
+                                                     [SCRIPT_END] = end,
+                                                     [SCRIPT_EVICT] = evict,
+                                                     [SCRIPT_LOOK] = look };
     int rc = DIBS_OK;
-    scripts[SCRIPT_TAKE].text = take;
-    scripts[SCRIPT_RENEW].text = renew;
-    scripts[SCRIPT_END].text = end;
-    scripts[SCRIPT_EVICT].text = evict;
-    scripts[SCRIPT_LOOK].text = look;
     for (int i = 0; i < SCRIPT_COUNT && !rc; i++)
-        rc = set_sha(&scripts[i]);
+        rc = dibs__resp_script_init(&scripts[i], texts[i]);
     return rc;
 }
 
@@ -113,10 +93,8 @@ void
 dibs__redlock_command(const struct redlock *redlock, resp_command *command,
                       enum script script, const char *name, size_t name_len)
 {
-    command->count = command->number_count = 0;
-    dibs__resp_word(command, "EVALSHA");
-    dibs__resp_word(command, redlock->scripts[script].sha);
-    dibs__resp_number(command, script == SCRIPT_TAKE ? 2 : 1);
+    dibs__resp_script_begin(command, &redlock->scripts[script],
+                            script == SCRIPT_TAKE ? 2 : 1);
     dibs__resp_bytes(command, name, name_len);
 }
 
