@@ -18,6 +18,7 @@
  *    call any function on any hold, but for dibs_close().
  *  - A `dibs` may be used by any number of threads. A `dibs_hold` may be queried and
  *    released by any thread; freeing it is the last thing done to it.
+ *  - No function is a place to be cancelled at: pthread_cancel waits until it returns.
  *
  * Conventions. A function that can fail returns 0 (DIBS_OK) or a negative code, and takes
  * an optional, caller-owned dibs_error as its last argument. Outputs come first and are

@@ -187,6 +187,7 @@ typedef struct dibs__keeper {
     dibs_bell batch_done; /* rung after each batch */
     uint32_t own_rings;   /* rings of keeper_bell that came from core itself */
     uint32_t bell_at;     /* keeper_bell when those were last counted */
+    dibs_time rang_at;    /* when an engine's ring was last seen */
     uint8_t round;        /* of checking all */
 } dibs__keeper;
 

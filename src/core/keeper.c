@@ -120,6 +120,8 @@ engine_rang_locked(dibs *client)
     int others = rings != keeper->own_rings;
     keeper->bell_at = at;
     keeper->own_rings = 0;
+    if (others)
+        keeper->rang_at = dibs__now();
     return others;
 }
 
@@ -435,6 +437,9 @@ dibs__keeper_add(dibs *client, dibs__grant *grant)
     if (!grant->kept_at) {
         dibs__grant_ref(grant);
         atomic_store_explicit(&grant->kept, 1, memory_order_release);
+        /* it may have ended since it was asked for, when it was not kept yet: ask again */
+        if (grant->lease.length && keeper->rang_at > grant->claim.sent)
+            grant->lease.renew_at = keeper->rang_at;
         heap_push(keeper, grant);
         poke_locked(client, grant->lease.renew_at);
         dibs__alarm_poke_locked(client, atomic_load(&grant->until));

@@ -7,6 +7,7 @@
 #include "core/registry.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/sys.h"
+#include "util/shortage.h"
 
 #define ENGINES_MAX 64 /* with their layouts */
 
@@ -250,6 +252,22 @@ home_of(const char *scheme)
     return NULL;
 }
 
+/* dlopen says why it cannot read a file only in words */
+static int
+check_file(const char *path, const char *engine_name, dibs_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && close(fd) == 0)
+        return DIBS_OK;
+    if (is_shortage(errno))
+        return dibs__fail(err, DIBS_ENOMEM, "engine %s cannot be loaded now: %s",
+                          engine_name, strerror(errno));
+    return dibs__fail(err, DIBS_ECONFIG,
+                      "engine %s is not installed: there is no %s (set DIBS_ENGINE_DIR "
+                      "if the engines are elsewhere)",
+                      engine_name, path);
+}
+
 static int
 load_locked(const char *engine_name, dibs_error *err)
 {
@@ -258,12 +276,9 @@ load_locked(const char *engine_name, dibs_error *err)
     if (!folder || !*folder)
         folder = DIBS_ENGINE_DIR;
     (void)snprintf(path, sizeof path, "%s/dibs-engine-%s.so", folder, engine_name);
-    if (access(path, F_OK) != 0)
-        return dibs__fail(
-            err, DIBS_ECONFIG,
-            "engine %s is not installed: there is no %s (set DIBS_ENGINE_DIR "
-            "if the engines are elsewhere)",
-            engine_name, path);
+    int rc = check_file(path, engine_name, err);
+    if (rc)
+        return rc;
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const dibs_engine *engine = module ? dlsym(module, DIBS_ENGINE_SYMBOL) : NULL;
     if (!engine) {
@@ -273,7 +288,7 @@ load_locked(const char *engine_name, dibs_error *err)
             dlclose(module);
         return DIBS_ECONFIG;
     }
-    int rc = add_locked(engine, err);
+    rc = add_locked(engine, err);
     if (!rc)
         modules[module_count++] = engine_name;
     return rc;

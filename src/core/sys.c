@@ -195,7 +195,23 @@ dibs__thread_start(dibs__thread *out, const char *name, void *(*run)(void *), vo
 void
 dibs__thread_join(dibs__thread *thread)
 {
+    int before = dibs__cancel_off();
     pthread_join(thread->id, NULL);
+    dibs__cancel_on(before);
+}
+
+int
+dibs__cancel_off(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void
+dibs__cancel_on(int before)
+{
+    pthread_setcancelstate(before, NULL);
 }
 
 uint64_t
