@@ -11,6 +11,7 @@
 
 #include "engine/local/local.h"
 #include "util/remote.h"
+#include "util/shortage.h"
 
 /* Not $XDG_RUNTIME_DIR: cron jobs have none, and it goes away at logout. */
 static void
@@ -58,6 +59,15 @@ check_folder(int fd, const char *text, const dibs_host *host, dibs_error *err)
     return check_system(fd, text, host, err);
 }
 
+static int
+code_of(int error)
+{
+    if (is_shortage(error))
+        return DIBS_ENOMEM;
+    return error == EACCES || error == ELOOP || error == ENOTDIR ? DIBS_EDENIED
+                                                                 : DIBS_EUNAVAIL;
+}
+
 int
 dibs__local_folder(int *out, char *text, size_t size, const char *path,
                    const dibs_host *host, dibs_error *err)
@@ -71,15 +81,14 @@ dibs__local_folder(int *out, char *text, size_t size, const char *path,
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
         if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            return host->fail(err, errno == EACCES ? DIBS_EDENIED : DIBS_EUNAVAIL,
-                              "cannot make the folder '%s': %s", path, strerror(errno));
+            return host->fail(err, code_of(errno), "cannot make the folder '%s': %s",
+                              path, strerror(errno));
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     if (fd < 0) {
-        int denied = errno == EACCES || errno == ELOOP || errno == ENOTDIR;
         const char *why = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
-        return host->fail(err, denied ? DIBS_EDENIED : DIBS_EUNAVAIL,
-                          "cannot open the folder '%s': %s", path, why);
+        return host->fail(err, code_of(errno), "cannot open the folder '%s': %s", path,
+                          why);
     }
     int rc = check_folder(fd, path, host, err);
     if (rc != DIBS_OK) {

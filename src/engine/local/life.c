@@ -24,7 +24,7 @@ enum { BURY_AT_ONCE = 16 };
 
 /* ---------------------------------------------------------------- processes ---- */
 
-/* process_stat reads state, start time and number of threads from /proc; -1 if gone. */
+/* process_stat reads state, start time and number of threads from /proc; or -1 (errno). */
 static int
 process_stat(int32_t pid, char *state, uint64_t *start, long *threads)
 {
@@ -34,7 +34,9 @@ process_stat(int32_t pid, char *state, uint64_t *start, long *threads)
     if (fd < 0)
         return -1;
     ssize_t n = read(fd, line, sizeof(line) - 1);
+    int error = n == 0 ? ESRCH : errno;
     close(fd);
+    errno = n > 0 ? EINVAL : error;
     if (n <= 0)
         return -1;
     line[n] = '\0';
@@ -58,7 +60,8 @@ dibs__local_self(int32_t *pid, uint64_t *start)
     return process_stat(*pid, &state, start, &threads);
 }
 
-/* A zombie is dead, unless only its first thread has ended. */
+/* A zombie is dead, unless only its first thread has ended. One that cannot be looked at,
+ * because no descriptor is free, is not known to be dead. */
 int
 dibs__local_process_lives(int32_t pid, uint64_t start)
 {
@@ -66,7 +69,7 @@ dibs__local_process_lives(int32_t pid, uint64_t start)
     long threads;
     uint64_t found;
     if (process_stat(pid, &state, &found, &threads) != 0)
-        return 0;
+        return errno != ENOENT && errno != ESRCH;
     return found == start && state != 'X' && (state != 'Z' || threads > 1);
 }
 

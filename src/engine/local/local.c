@@ -11,6 +11,17 @@
 
 extern const dibs_engine dibs__engine_local;
 
+/* a thousand processes that open at once wait for each other: as long as opening may take */
+static int
+join(local_state *s, const dibs_session *session, dibs_time deadline, dibs_error *err)
+{
+    int rc;
+    do
+        rc = dibs__local_join(s, session->app, err);
+    while (rc == DIBS_EUNAVAIL && session->host->now() < deadline);
+    return rc;
+}
+
 static int
 local_open(void *state, dibs_session *session, const dibs_url_parts *url,
            dibs_time deadline, dibs_error *err)
@@ -28,7 +39,7 @@ local_open(void *state, dibs_session *session, const dibs_url_parts *url,
     close(folder);
     if (rc != DIBS_OK)
         return rc;
-    if ((rc = dibs__local_join(s, session->app, err)) != DIBS_OK) {
+    if ((rc = join(s, session, deadline, err)) != DIBS_OK) {
         dibs__local_close(s->table, 0);
         return rc;
     }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "engine/local/local.h"
+#include "util/shortage.h"
 
 #define ROOM_MAX (sizeof(void *) < 8 ? UINT32_C(1) << 20 : UINT32_C(1) << 26)
 
@@ -265,6 +266,13 @@ prove(const table *t, const char boot_id[40], dibs_error *err)
 }
 
 static int
+no_proc(const table *t, dibs_error *err)
+{
+    return t->host->fail(err, is_shortage(errno) ? DIBS_ENOMEM : DIBS_EUNSUPPORTED,
+                         "the engine needs /proc: %s", strerror(errno));
+}
+
+static int
 setup_lock(int fd, short type)
 {
     struct flock lock = { .l_type = type, .l_start = SETUP_OFFSET, .l_len = 1 };
@@ -276,7 +284,7 @@ prove_or_make(table *t, dibs_time deadline, dibs_error *err)
 {
     char boot_id[40];
     if (read_boot_id(boot_id) != 0)
-        return t->host->fail(err, DIBS_EUNSUPPORTED, "the engine needs /proc");
+        return no_proc(t, err);
     int rc = prove(t, boot_id, err);
     if (rc != DIBS_EBUSY)
         return rc;
@@ -324,7 +332,7 @@ open_file(table *t, int folder, dibs_error *err)
     struct stat st;
     t->fd = openat(folder, "table", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (t->fd < 0 || fstat(t->fd, &st) != 0)
-        return t->host->fail(err, errno == ENOSPC ? DIBS_ENOMEM : DIBS_EDENIED,
+        return t->host->fail(err, is_shortage(errno) ? DIBS_ENOMEM : DIBS_EDENIED,
                              "cannot open %s/table: %s", t->path, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
         return t->host->fail(err, DIBS_EDENIED,
@@ -403,7 +411,7 @@ open_locked(table **out, table *t, int folder, dibs_time deadline, dibs_error *e
         (rc = map(t, err)) != DIBS_OK)
         return rc;
     if (dibs__local_self(&t->pid, &t->start) != 0)
-        return t->host->fail(err, DIBS_EUNSUPPORTED, "the engine needs /proc");
+        return no_proc(t, err);
     t->refs = 1;
     t->next = tables;
     tables = t;

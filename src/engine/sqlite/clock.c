@@ -9,11 +9,13 @@
  *
  * Boot time is shifted in time namespaces; the shift is taken off.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "sqlite.h"
+#include "util/shortage.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define SHIFTS "/proc/self/timens_offsets"
@@ -36,19 +38,28 @@ static const char set_clock[] =
 
 static const char see_clock[] = "UPDATE dibs_clock SET seen = max(seen, ?1)";
 
-static void
-read_shift(struct sqlite *lite)
+/* a clock that is read without its shift would be another than that of the others */
+static int
+cannot_read(const struct sqlite *lite, const char *path, dibs_error *err)
+{
+    return lite->sql.host->fail(err, is_shortage(errno) ? DIBS_ENOMEM : DIBS_EUNSUPPORTED,
+                                "%s cannot be read: %s", path, strerror(errno));
+}
+
+static int
+read_shift(struct sqlite *lite, dibs_error *err)
 {
     char line[128];
     long long seconds, rest;
     FILE *file = fopen(SHIFTS, "re");
     if (!file) /* a kernel without time namespaces */
-        return;
+        return errno == ENOENT ? DIBS_OK : cannot_read(lite, SHIFTS, err);
     while (fgets(line, sizeof line, file)) {
         if (sscanf(line, "boottime %lld %lld", &seconds, &rest) == 2)
             lite->shift_us = seconds * SECOND_US + rest / 1000;
     }
     (void)fclose(file);
+    return DIBS_OK;
 }
 
 int
@@ -56,14 +67,15 @@ dibs__sqlite_clock_open(struct sqlite *lite, dibs_error *err)
 {
     FILE *file = fopen(BOOT_ID, "re");
     char *line = file ? fgets(lite->boot, sizeof lite->boot, file) : NULL;
+    int rc = DIBS_OK;
+    if (!line)
+        rc = cannot_read(lite, BOOT_ID, err);
     if (file)
         (void)fclose(file);
-    if (!line)
-        return lite->sql.host->fail(err, DIBS_EUNSUPPORTED,
-                                    "%s cannot be read: is /proc there?", BOOT_ID);
+    if (rc)
+        return rc;
     lite->boot[strcspn(lite->boot, "\n")] = '\0';
-    read_shift(lite);
-    return DIBS_OK;
+    return read_shift(lite, err);
 }
 
 static int64_t

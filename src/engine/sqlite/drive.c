@@ -76,6 +76,14 @@ is_lasting(int rc)
            kind == SQLITE_CORRUPT || rc == SQLITE_READONLY_DBMOVED;
 }
 
+/* what the system said, where it was asked for something: no descriptors, no such file, .. */
+static int
+system_error(sqlite3 *db, int rc)
+{
+    int kind = rc & 0xff;
+    return kind == SQLITE_CANTOPEN || kind == SQLITE_IOERR ? sqlite3_system_errno(db) : 0;
+}
+
 static int
 failed(struct lite_conn *conn, int rc, int is_write, dibs_error *err)
 {
@@ -84,7 +92,9 @@ failed(struct lite_conn *conn, int rc, int is_write, dibs_error *err)
     if (code == LITE_LOCKED)
         return code;
     conn->is_broken |= is_lasting(rc);
-    return conn->lite->sql.host->fail(err, code, "SQLite says: %s (%d)", said, rc);
+    int error = system_error(conn->handle->db, rc);
+    return conn->lite->sql.host->fail(err, code, "SQLite says: %s (%d)%s%s", said, rc,
+                                      error ? ": " : "", error ? strerror(error) : "");
 }
 
 /* ---- values ---- */

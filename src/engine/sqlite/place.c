@@ -17,13 +17,15 @@
 
 #include "sqlite.h"
 #include "util/remote.h"
+#include "util/shortage.h"
 
 static int
 refuse(const dibs_host *host, dibs_error *err, const char *what, const char *path)
 {
-    int code = errno == EACCES || errno == EROFS || errno == EPERM ? DIBS_EDENIED
-                                                                   : DIBS_EUNAVAIL;
-    return host->fail(err, code, "%s '%s': %s", what, path, strerror(errno));
+    int denied = errno == EACCES || errno == EROFS || errno == EPERM;
+    int code = is_shortage(errno) ? DIBS_ENOMEM : DIBS_EUNAVAIL;
+    return host->fail(err, denied ? DIBS_EDENIED : code, "%s '%s': %s", what, path,
+                      strerror(errno));
 }
 
 static int
