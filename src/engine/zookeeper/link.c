@@ -11,6 +11,7 @@
 #include "link.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 
@@ -135,6 +136,9 @@ dibs__zk_interest(struct session *session, dibs_time *wait)
     if (session->fd == -1)
         session->heard = before;
     session->fd = rc == ZOK ? fd : -1;
+    /* or each program that this process executes has it as well */
+    if (session->fd != -1 && zoo_state(session->handle) != ZOO_CONNECTED_STATE)
+        (void)fcntl(session->fd, F_SETFD, FD_CLOEXEC);
     note_state(session, rc, before);
     if (session->handle)
         clear_debris(session);
