@@ -6,13 +6,13 @@
  * text. Everything else is here, and knows no database. In the order in which to read:
  *
  * pool.c lends connections and runs statements on them; statement.c numbers their
- * parameters as each database wants it. tables.c makes the tables. The layout `lease` is the
- * default of all three: line.h, line.c and line_text.c say who has a lock and who is next,
- * as pure functions and as text; lease*.c are the engine's slots on top of it; recall.c is
- * what is remembered of lines, waiters.c who waits here, and is told. look.c is list, inspect
- * and break, cell.c the cells, sweep.c takes away old rows. The classic layouts, for fleets
- * that use them, are unique.c, status.c, shedlock.c and spring.c, with classic.h as
- * what they have in common, and row.h.
+ * parameters as each database wants it. tables.c makes the tables; risk.c warns of servers
+ * that may forget them. The layout `lease` is the default of all three: line.h, line.c and
+ * line_text.c say who has a lock and who is next, as pure functions and as text; lease*.c are
+ * the engine's slots on top of it; recall.c is what is remembered of lines, waiters.c who
+ * waits here, and is told. look.c is list, inspect and break, cell.c the cells, sweep.c takes
+ * away old rows. The classic layouts, for fleets that use them, are unique.c, status.c,
+ * shedlock.c and spring.c, with classic.h as what they have in common, and row.h.
  */
 #ifndef DIBS_SQL_H
 #define DIBS_SQL_H
@@ -257,6 +257,17 @@ int dibs__sql_make(sql_pool *pool, dibs_time deadline, dibs_error *err);
 int dibs__sql_ask(sql_pool *pool, enum sql_statement which,
                   const struct sql_value *params, size_t n, struct sql_result *out,
                   dibs_time deadline, dibs_error *err);
+
+/* ---- risk.c ---- */
+
+/* What may make a server forget: when, and by which setting, for dibs_notice. */
+struct sql_risk {
+    const char *when, *why;
+};
+/* warn sets the notice; NULL: there is no risk. `is_bound`: locks end with connections. note
+ * adds something to it. */
+void dibs__sql_warn(dibs_session *session, const struct sql_risk *risk, int is_bound);
+void dibs__sql_note(dibs_session *session, const char *text);
 
 /* ---- the layout lease ---- */
 

@@ -127,7 +127,7 @@ granted(struct my_bound *bound, struct my_wire *wire, dibs_claim *claim)
     wire->bell = NULL;
     /* without a thread, renewing finds out as well */
     if (dibs__my_wires_start_locked(wires) == 0)
-        dibs__my_wire_listen_soon_locked(wires, wire);
+        (void)dibs__my_wire_listen_locked(wires, wire);
     pthread_mutex_unlock(&wires->mutex);
     return DIBS_OK;
 }

@@ -40,16 +40,37 @@ struct traits {
     int is_galera, is_read_only;
 };
 
-/* Not every server knows what Galera is (1193). */
-static int
-ask_traits(struct my_link *link, const char *galera, struct traits *out,
-           dibs_time deadline, dibs_error *err)
+/* Commits have to be on the disk. With a binary log what is there is undone after a crash if
+ * that log does not have it; unless InnoDB syncs a second time, which is 3 (MariaDB). */
+static const struct sql_risk *
+find_risk(const char *flush, const char *is_log_lazy)
 {
-    char text[128];
+    static const struct sql_risk of_server = {
+        "it crashes", "innodb_flush_log_at_trx_commit is 0, and should be 1"
+    };
+    static const struct sql_risk of_machine = {
+        "its machine fails", "innodb_flush_log_at_trx_commit is 2, and should be 1"
+    };
+    static const struct sql_risk of_log = {
+        "its machine fails", "it has a binary log, and sync_binlog is not 1"
+    };
+    if (!flush)
+        return NULL;
+    if (*flush == '0' || *flush == '2')
+        return *flush == '0' ? &of_server : &of_machine;
+    return *flush != '3' && is_on(is_log_lazy) ? &of_log : NULL;
+}
+
+static int
+ask_traits(struct my_link *link, const char *rest, struct traits *out, dibs_time deadline,
+           dibs_error *err)
+{
+    char text[320];
     MYSQL_RES *found = NULL;
-    (void)snprintf(
-        text, sizeof text,
-        "SELECT CONNECTION_ID(), @@global.read_only, @@global.binlog_format, %s", galera);
+    (void)snprintf(text, sizeof text,
+                   "SELECT CONNECTION_ID(), @@global.read_only, @@global.binlog_format, "
+                   "@@global.log_bin AND @@global.sync_binlog <> 1, %s",
+                   rest);
     int rc = dibs__my_link_ask(link, text, &found, deadline, err);
     if (rc)
         return rc;
@@ -57,19 +78,34 @@ ask_traits(struct my_link *link, const char *galera, struct traits *out,
     link->is_shared = !row || !row[0] || strtoul(row[0], NULL, 10) != link->id;
     out->is_read_only = row && is_on(row[1]);
     out->by_statement = row && row[2] && strcmp(row[2], "STATEMENT") == 0;
-    out->is_galera = row && is_on(row[3]);
+    out->is_galera = row && is_on(row[5]);
+    link->risk = row ? find_risk(row[4], row[3]) : NULL;
     mysql_free_result(found);
     return DIBS_OK;
+}
+
+/* Not every server knows (1193) what Galera is, or InnoDB. */
+static int
+ask_known_traits(struct my_link *link, struct traits *out, dibs_time deadline,
+                 dibs_error *err)
+{
+    static const char *const rests[] = {
+        "@@global.innodb_flush_log_at_trx_commit, @@global.wsrep_on",
+        "@@global.innodb_flush_log_at_trx_commit, 0", "NULL, 0", NULL
+    };
+    const unsigned unknown_variable = 1193;
+    int rc, i = 0;
+    do {
+        rc = ask_traits(link, rests[i++], out, deadline, err);
+    } while (rc && rests[i] && mysql_errno(link->mysql) == unknown_variable);
+    return rc;
 }
 
 static int
 check_traits(struct my_link *link, struct traits *traits, dibs_time deadline,
              dibs_error *err)
 {
-    const unsigned unknown_variable = 1193;
-    int rc = ask_traits(link, "@@global.wsrep_on", traits, deadline, err);
-    if (rc && mysql_errno(link->mysql) == unknown_variable)
-        rc = ask_traits(link, "0", traits, deadline, err);
+    int rc = ask_known_traits(link, traits, deadline, err);
     if (!rc && traits->is_galera)
         rc = refuse(link, DIBS_EUNSUPPORTED,
                     "the server is a Galera node (wsrep_on): a lock that one node grants "

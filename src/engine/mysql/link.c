@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sql/lookup.h"
+
 /* how long a peer may be silent at the level of TCP */
 #define KEEP_IDLE_S 10
 #define KEEP_EACH_S 5
@@ -155,6 +157,9 @@ static int
 connect_to(struct my_link *link, struct my_address *at, dibs_time deadline,
            dibs_error *err)
 {
+    int rc = dibs__sql_look_up(link->login->host, at ? at->host : NULL, deadline, err);
+    if (rc)
+        return rc;
     link->mysql = mysql_init(NULL);
     if (!link->mysql)
         return link->login->host->fail(err, DIBS_ENOMEM, "out of memory");
@@ -171,7 +176,7 @@ connect_to(struct my_link *link, struct my_address *at, dibs_time deadline,
     set_socket(link);
     link->id = mysql_thread_id(link->mysql);
     link->is_mariadb = mariadb_connection(link->mysql);
-    int rc = dibs__my_greet(link, deadline, err);
+    rc = dibs__my_greet(link, deadline, err);
     return rc == DIBS_EUNKNOWN ? DIBS_EUNAVAIL : rc;
 }
 

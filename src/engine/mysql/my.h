@@ -62,9 +62,10 @@ struct my_link {
     unsigned long id;       /* the server's number of this connection */
     char seen_as[SEEN_MAX]; /* where it comes from, for the server */
     int is_mariadb, is_broken;
-    dibs_time seen_open; /* when it was last seen not to be closed */
-    int is_shared;       /* with other clients, by a proxy */
-    int is_busy;         /* a thread is in a call: a fork's child must not touch it */
+    dibs_time seen_open;         /* when it was last seen not to be closed */
+    int is_shared;               /* with other clients, by a proxy */
+    const struct sql_risk *risk; /* what may make the server forget; NULL: nothing */
+    int is_busy; /* a thread is in a call: a fork's child must not touch it */
     /* the step under way, what it waits for (0: there is none), and what it said */
     my_step *step;
     void *of;

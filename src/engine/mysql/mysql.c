@@ -46,6 +46,8 @@ say_hello(struct mysql *mysql, dibs_time deadline, dibs_error *err)
     mysql->is_mariadb = link->is_mariadb;
     mysql->sql.enters = link->is_mariadb && !link->is_shared &&
                         mysql_get_server_version(link->mysql) >= RETURNING_LEAST;
+    dibs__sql_warn(mysql->sql.session, link->risk,
+                   mysql->sql.session->engine->attempt == dibs__my_bound_attempt);
     dibs__sql_giveback(mysql->sql.pool, conn);
     return DIBS_OK;
 }

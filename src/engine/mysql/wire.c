@@ -15,8 +15,8 @@
 #define EVENTS 32
 /* an answer of which the beginning is here */
 #define ANSWER_LIMIT (1000 * DIBS_MS)
-/* between listen_soon and listening */
-#define TICK_MS 50
+/* of a connection on which nobody waits for anything; answers do not wake the thread */
+#define ONLY_ITS_END (EPOLLRDHUP | EPOLLET)
 
 /* ---- which wire ---- */
 
@@ -86,7 +86,6 @@ dibs__my_wire_put_locked(struct my_wires *wires, struct my_wire *wire)
     wire->was_lost = 0;
     wire->is_unwanted = 0;
     wire->keeps_until = 0;
-    wire->is_deaf = 0;
 }
 
 void
@@ -112,7 +111,7 @@ static int
 connect_wire(struct my_wires *wires, struct my_wire *wire, dibs_time deadline,
              dibs_error *err)
 {
-    struct epoll_event event = { .events = 0, .data.ptr = wire };
+    struct epoll_event event = { .events = ONLY_ITS_END, .data.ptr = wire };
     if (wire->link.mysql && !dibs__my_link_is_closed(&wire->link))
         return DIBS_OK;
     hang_up(wire);
@@ -207,44 +206,30 @@ dibs__my_wire_answer(struct my_wire *wire, enum my_wire_statement which)
 
 /* ---- the thread ---- */
 
+/* What the thread is to be told of. An answer may have been there at once, and nothing more
+ * will come: it is to look all the same. */
+static uint32_t
+events_of(const struct my_wire *wire)
+{
+    int awaits = wire->link.waits_for;
+    if (wire->state == WIRE_HELD && !awaits)
+        return ONLY_ITS_END;
+    return EPOLLIN | EPOLLRDHUP | EPOLLONESHOT |
+           (!awaits || awaits & MYSQL_WAIT_WRITE ? EPOLLOUT : 0);
+}
+
+/* Most locks are given back soon: one whose connection was listened to before in the same way
+ * costs nothing. Where it is asked for, epoll tells of an end that is there already. */
 int
 dibs__my_wire_listen_locked(struct my_wires *wires, struct my_wire *wire)
 {
-    struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
-                                 .data.ptr = wire };
-    /* the answer may have been there at once, and nothing more will come: the thread is to
-     * look all the same */
-    int is_done = !wire->link.waits_for && wire->state != WIRE_HELD;
-    wire->is_deaf = 0;
-    if (is_done || wire->link.waits_for & MYSQL_WAIT_WRITE)
-        event.events |= EPOLLOUT;
+    struct epoll_event event = { .events = events_of(wire), .data.ptr = wire };
+    int is_quiet = event.events == ONLY_ITS_END;
+    if (is_quiet && wire->is_quiet)
+        return 0;
+    wire->is_quiet = is_quiet;
     return epoll_ctl(wires->epoll, EPOLL_CTL_MOD, mysql_get_socket(wire->link.mysql),
                      &event);
-}
-
-void
-dibs__my_wire_listen_soon_locked(struct my_wires *wires, struct my_wire *wire)
-{
-    wire->is_deaf = 1;
-    if (wires->is_ticking)
-        return;
-    wires->is_ticking = 1;
-    (void)eventfd_write(wires->wake, 1);
-}
-
-/* Listens to those that are held since the last tick; returns when the next one is. */
-static dibs_time
-tick_locked(struct my_wires *wires)
-{
-    wires->is_ticking = 0;
-    for (struct my_wire *wire = wires->all; wire; wire = wire->next) {
-        if (wire->state != WIRE_HELD || !wire->is_deaf)
-            continue;
-        wires->is_ticking = 1;
-        if (wire->is_deaf++ > 1)
-            (void)dibs__my_wire_listen_locked(wires, wire);
-    }
-    return wires->host->now() + TICK_MS * DIBS_MS;
 }
 
 /* Nothing was asked. Is there something to read, or an end of it? What woke us may have been
@@ -261,6 +246,7 @@ static void
 hear_locked(struct my_wires *wires, struct my_wire *wire)
 {
     int is_held = wire->state == WIRE_HELD;
+    wire->is_quiet = 0; /* it is told once: who is at work on it asks anew */
     if (!is_held && wire->state != WIRE_ASKING && wire->state != WIRE_LETTING)
         return;
     if (is_held && !wire->link.waits_for && is_said_goodbye(wire)) {
@@ -293,18 +279,14 @@ run(void *arg)
 {
     struct my_wires *wires = arg;
     struct epoll_event events[EVENTS];
-    dibs_time tick_at = 0;
-    int ends = 0, ticks = 0;
+    int ends = 0;
     while (!ends) {
-        int count = epoll_wait(wires->epoll, events, EVENTS, ticks ? TICK_MS : -1);
+        int count = epoll_wait(wires->epoll, events, EVENTS, -1);
         if (count < 0 && errno != EINTR)
             return NULL;
         pthread_mutex_lock(&wires->mutex);
         for (int i = 0; i < count; i++)
             ends |= handle_locked(wires, &events[i]);
-        if (wires->is_ticking && wires->host->now() >= tick_at)
-            tick_at = tick_locked(wires);
-        ticks = wires->is_ticking;
         pthread_mutex_unlock(&wires->mutex);
     }
     return NULL;

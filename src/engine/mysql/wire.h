@@ -32,10 +32,10 @@ struct my_wire {
     dibs_bell *bell; /* where its caller sleeps; NULL: it does not */
     size_t name_len;
     char name[WIRE_NAME_MAX];
-    int64_t answer;               /* what GET_LOCK gave; -1: NULL, or it failed */
-    int was_lost;                 /* the session of a HELD lock has ended */
-    int is_unwanted;              /* it is to be closed by whom it belongs to */
-    int is_deaf;                  /* HELD, and not listened to; 2: for a while */
+    int64_t answer;  /* what GET_LOCK gave; -1: NULL, or it failed */
+    int was_lost;    /* the session of a HELD lock has ended */
+    int is_unwanted; /* it is to be closed by whom it belongs to */
+    int is_quiet;    /* the thread will be told of its end, and only of that */
     enum my_wire_statement asked; /* what was begun last */
     char before[65];              /* a bell: the one that is waited for */
     dibs_time keeps_until;        /* and until when it is not let go for nothing */
@@ -57,7 +57,7 @@ struct my_wires {
     struct my_wire *all;
     unsigned count;
     int epoll, wake; /* descriptors */
-    int is_running, is_ticking, is_ending;
+    int is_running, is_ending;
     pthread_t thread;
 };
 
@@ -77,8 +77,6 @@ int dibs__my_wire_await_calm_locked(struct my_wires *wires, struct my_wire *wire
 /* listen: from now on the thread, which start starts, hears of it; not 0: it cannot */
 int dibs__my_wires_start_locked(struct my_wires *wires);
 int dibs__my_wire_listen_locked(struct my_wires *wires, struct my_wire *wire);
-/* the same for a HELD one, but not at once: most locks are given back soon */
-void dibs__my_wire_listen_soon_locked(struct my_wires *wires, struct my_wire *wire);
 /* run prepares a statement and waits for its end, on a BUSY wire. begin does not wait, and
  * wants one that was prepared. The codes of sql_drive.run. */
 int dibs__my_wire_run(struct my_wires *wires, struct my_wire *wire,

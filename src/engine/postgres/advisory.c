@@ -6,8 +6,6 @@
  */
 #include "advisory.h"
 
-#include <stdio.h>
-
 static const struct bound_form *const functions[] = { &dibs__advisory_session,
                                                       &dibs__advisory_xact };
 
@@ -45,10 +43,9 @@ check(struct bound *bound, dibs_error *err)
             "of a session would stay with a stranger: form=xact, or "
             "pooler=session if it lends whole sessions");
     if (is_session && !bound->has_timeout)
-        (void)snprintf(
-            pg->session->notice, sizeof pg->session->notice,
-            "PostgreSQL before 14 does not end the session of a holder that is "
-            "frozen: its lock stays until it goes on");
+        dibs__sql_note(pg->session,
+                       "PostgreSQL before 14 keeps the lock of a holder that is frozen "
+                       "until it goes on");
     if (!is_session) /* what is exclusive cannot become shared there */
         pg->session->caps &= ~(uint32_t)DIBS_CAP_SHARED;
     return DIBS_OK;

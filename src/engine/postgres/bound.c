@@ -53,7 +53,6 @@ dibs__bound_open(struct postgres *pg, dibs_session *session, const dibs_url_part
     int rc = dibs__pg_open(pg, session, url, deadline, err);
     if (rc)
         return rc;
-    session->notice[0] = '\0'; /* who waits is not told by messages */
     struct bound *bound = pg->bound = make(pg, size);
     rc = bound ? pg->host->param_number(&bound->most, url, "connections", 1,
                                         CONNECTIONS_MOST, err)

@@ -18,9 +18,7 @@ open_with(void *state, const struct classic *classic, dibs_session *session,
     struct postgres *pg = state;
     pg->drive.texts = classic->texts;
     pg->drive.makes = classic->makes;
-    int rc = dibs__pg_open(pg, session, url, deadline, err);
-    session->notice[0] = '\0'; /* a pooler changes nothing here: all who wait look */
-    return rc;
+    return dibs__pg_open(pg, session, url, deadline, err);
 }
 
 static void

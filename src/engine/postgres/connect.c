@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: made without blocking (but for looking up names, which libpq does in one
- * go), and told what its locks rely on.
+ * One connection: made without blocking (libpq looks up names in one go, so it is asked
+ * before whether they can be), and told what its locks rely on.
  */
 #include "postgres.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "sql/lookup.h"
 
 #define VERSION_14 140000
 
@@ -50,37 +53,63 @@ begin(const struct postgres *pg, struct conn *conn, size_t host, dibs_error *err
 
 /* ---- what is at the other end ---- */
 
-/* A pooler invents the process number that it tells its clients. */
-static int
-find_pooler(struct postgres *pg, struct conn *conn, dibs_time deadline, dibs_error *err)
-{
-    PGresult *result = NULL;
-    if (!PQsendQuery(conn->pg, "SELECT pg_backend_pid()"))
-        return dibs__pg_refusal(pg->host, conn->pg, err);
-    int rc = dibs__pg_ask(pg, conn, &result, deadline, err);
-    if (rc)
-        return rc;
-    long pid = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
-    pg->pooler = pid == PQbackendPID(conn->pg) ? POOLER_NONE : POOLER_TRANSACTIONS;
-    PQclear(result);
-    return DIBS_OK;
-}
+/* What locks rely on. A setting that the server does not know, or does not show, is NULL. */
+#define LOOK                                                                             \
+    "SELECT pg_backend_pid(), current_setting('fsync', true), "                          \
+    "current_setting('synchronous_commit', true), "                                      \
+    "current_setting('full_page_writes', true)"
 
 /* Compare-and-swap does not need more than READ COMMITTED, and gets along with less trouble
  * there. The server shall notice that we are gone: in general by keepalives, and while a
  * statement waits for a lock by looking whether the connection is still there. */
-static int
-settle(struct postgres *pg, struct conn *conn, dibs_time deadline, dibs_error *err)
+#define SETTLE                                                                           \
+    "SET default_transaction_isolation = 'read committed';"                              \
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3;"                     \
+    "SET tcp_keepalives_count = 3;"
+#define SETTLE_14 "SET client_connection_check_interval = 1000;"
+
+/* A pooler invents the process number that it tells its clients. */
+static void
+find_pooler(struct postgres *pg, const struct conn *conn, const PGresult *found)
 {
-    const char *text = "SET default_transaction_isolation = 'read committed';"
-                       "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3;"
-                       "SET tcp_keepalives_count = 3";
-    if (PQserverVersion(conn->pg) >= VERSION_14)
-        text =
-            "SET default_transaction_isolation = 'read committed';"
-            "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3;"
-            "SET tcp_keepalives_count = 3; SET client_connection_check_interval = 1000";
-    return dibs__pg_exec(pg, conn, text, deadline, err);
+    long pid = PQntuples(found) == 1 ? strtol(PQgetvalue(found, 0, 0), NULL, 10) : 0;
+    pg->pooler = pid == PQbackendPID(conn->pg) ? POOLER_NONE : POOLER_TRANSACTIONS;
+}
+
+/* a text that ends with LOOK */
+static int
+look(struct postgres *pg, struct conn *conn, const char *text, dibs_time deadline,
+     dibs_error *err)
+{
+    PGresult *found = NULL;
+    if (!PQsendQuery(conn->pg, text))
+        return dibs__pg_refusal(pg->host, conn->pg, err);
+    int rc = dibs__pg_ask(pg, conn, &found, deadline, err);
+    if (rc)
+        return rc;
+    if (pg->pooler == POOLER_UNKNOWN)
+        find_pooler(pg, conn, found);
+    dibs__pg_warn(pg, found);
+    PQclear(found);
+    return DIBS_OK;
+}
+
+/* The first connection looks: while it is not known what is there, before anything is set. */
+static int
+greet(struct postgres *pg, struct conn *conn, dibs_time deadline, dibs_error *err)
+{
+    const char *more = PQserverVersion(conn->pg) >= VERSION_14 ? SETTLE_14 : "";
+    char text[sizeof SETTLE SETTLE_14 LOOK];
+    int rc = DIBS_OK, looks = !pg->server_version;
+    if (looks && pg->pooler != POOLER_NONE) {
+        rc = look(pg, conn, LOOK, deadline, err);
+        looks = 0;
+    }
+    if (rc || pg->pooler != POOLER_NONE)
+        return rc;
+    (void)snprintf(text, sizeof text, SETTLE "%s%s", more, looks ? LOOK : "");
+    return looks ? look(pg, conn, text, deadline, err)
+                 : dibs__pg_exec(pg, conn, text, deadline, err);
 }
 
 /* to one host */
@@ -88,8 +117,11 @@ static int
 connect_to(struct postgres *pg, struct conn *conn, size_t host, dibs_time deadline,
            dibs_error *err)
 {
+    const char *name = pg->address.host_count ? pg->address.host_names[host] : NULL;
     conn->busy = 1;
-    int rc = begin(pg, conn, host, err);
+    int rc = dibs__sql_look_up(pg->host, name, deadline, err);
+    if (!rc)
+        rc = begin(pg, conn, host, err);
     if (!rc)
         rc = poll_on(pg, conn, deadline, err);
     if (!rc) {
@@ -97,10 +129,8 @@ connect_to(struct postgres *pg, struct conn *conn, size_t host, dibs_time deadli
         (void)PQsetnonblocking(conn->pg, 1);
         conn->pid = PQbackendPID(conn->pg);
     }
-    if (!rc && pg->pooler == POOLER_UNKNOWN)
-        rc = find_pooler(pg, conn, deadline, err);
-    if (!rc && pg->pooler == POOLER_NONE)
-        rc = settle(pg, conn, deadline, err);
+    if (!rc)
+        rc = greet(pg, conn, deadline, err);
     conn->busy = 0;
     if (rc)
         dibs__pg_disconnect(pg, conn, 0);

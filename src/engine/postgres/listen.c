@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -328,8 +329,10 @@ static struct listener *
 make(struct postgres *pg)
 {
     struct listener *listener = pg->host->alloc(sizeof *listener);
-    if (!listener)
+    if (!listener) {
+        errno = ENOMEM;
         return NULL;
+    }
     listener->pg = pg;
     listener->reader = THREAD;
     pthread_mutex_init(&listener->mutex, NULL);
@@ -356,8 +359,9 @@ static int
 start(struct postgres *pg, dibs_error *err)
 {
     struct listener *listener = make(pg);
-    if (!listener)
-        return pg->host->fail(err, DIBS_ENOMEM, "out of memory");
+    if (!listener) /* without descriptors one goes on asking, until there are some */
+        return pg->host->fail(err, errno == ENOMEM ? DIBS_ENOMEM : DIBS_EUNAVAIL,
+                              "cannot listen: %s", strerror(errno));
     int error = start_thread(listener);
     if (error) {
         destroy(listener, pg->host);

@@ -94,12 +94,6 @@ say_hello(struct postgres *pg, dibs_time deadline, dibs_error *err)
     name_endpoint(pg, conn->own);
     pg->server_version = PQserverVersion(((struct conn *)conn->own)->pg);
     dibs__sql_giveback(pg->sql.pool, conn);
-    if (pg->pooler == POOLER_TRANSACTIONS)
-        (void)snprintf(
-            pg->session->notice, sizeof pg->session->notice,
-            "there is a pooler before PostgreSQL: who waits looks from time to "
-            "time, since it cannot be told (pooler=session if it lends whole "
-            "sessions)");
     return DIBS_OK;
 }
 
@@ -151,9 +145,12 @@ lease_open(void *state, dibs_session *session, const dibs_url_parts *url,
     struct postgres *pg = state;
     int rc = dibs__pg_open(pg, session, url, deadline, err);
     pg->sql.enters = pg->pooler == POOLER_NONE;
-    if (!rc && pg->pooler == POOLER_TRANSACTIONS) /* who waits looks from time to time */
-        session->caps &= ~(uint32_t)DIBS_CAP_WAKE;
-    return rc;
+    if (rc || pg->pooler != POOLER_TRANSACTIONS)
+        return rc;
+    session->caps &= ~(uint32_t)DIBS_CAP_WAKE; /* who waits looks from time to time */
+    dibs__sql_note(session, "there is a pooler, so that who waits looks now and then "
+                            "(pooler=session if it lends whole sessions)");
+    return DIBS_OK;
 }
 
 static void

@@ -5,9 +5,9 @@
  *
  * In the order in which to read: postgres.c is the tables of the engine, open and close;
  * address.c turns the URL into what libpq is told; connect.c connects, and finds out what is
- * at the other end; drive.c runs statements; verdict.c says what an error means; ghost.c ends
- * what was given up; texts.c has the statements; listen.c hears of what others do. bound.h has
- * the layouts `advisory` and `row`.
+ * at the other end, which risk.c may warn of; drive.c runs statements; verdict.c says what an
+ * error means; ghost.c ends what was given up; texts.c has the statements; listen.c hears of
+ * what others do. bound.h has the layouts `advisory` and `row`.
  */
 #ifndef DIBS_ENGINE_POSTGRES_H
 #define DIBS_ENGINE_POSTGRES_H
@@ -97,6 +97,11 @@ struct conn {
 
 int dibs__pg_connect(void *db, void *own, dibs_time deadline, dibs_error *err);
 void dibs__pg_disconnect(void *db, void *own, int forked);
+
+/* ---- risk.c ---- */
+
+/* sets dibs_notice by what connect.c found: a process, and three settings */
+void dibs__pg_warn(struct postgres *pg, const PGresult *found);
 
 /* ---- drive.c ---- */
 
