@@ -185,10 +185,13 @@ print_text(const struct torture_plan *plan, const struct verdict *verdict)
     static const char *const heads[] = { "RULE", "WHAT", ">LOOKED", ">BROKEN" };
     struct table table;
     printf("%s, engine %s: %llu acquired, %llu refused, %llu lost; %llu killed, %llu "
-           "paused\n",
+           "paused (%llu frozen)\n",
            verdict->url, verdict->engine, (unsigned long long)verdict->acquired,
            (unsigned long long)verdict->refused, (unsigned long long)verdict->lost,
-           (unsigned long long)verdict->kills, (unsigned long long)verdict->pauses);
+           (unsigned long long)verdict->kills, (unsigned long long)verdict->pauses,
+           (unsigned long long)verdict->freezes);
+    if (verdict->no_freezer[0] != '\0')
+        printf("nobody could be frozen: %s\n", verdict->no_freezer);
     table_init(&table, 4, heads);
     print_rules(&table, verdict);
     if (table_print(&table, stdout) != 0)
@@ -236,6 +239,7 @@ print_json(const struct torture_plan *plan, const struct verdict *verdict)
     json_uint(&json, "lost", verdict->lost);
     json_uint(&json, "killed", verdict->kills);
     json_uint(&json, "paused", verdict->pauses);
+    json_uint(&json, "frozen", verdict->freezes);
     json_int(&json, "handover_p50_ns", verdict->handover_p50_ns);
     json_int(&json, "handover_p99_ns", verdict->handover_p99_ns);
     if (verdict->slack_min_ns != INT64_MAX)

@@ -49,7 +49,7 @@ const struct opt_spec opt_specs[OPT_COUNT] = {
                          "How long after SIGTERM to send SIGKILL. Default: 5s. After a "
                          "loss "
                          "it is cut short, so that CMD is gone before the lease can "
-                         "end." },
+                         "end; if that was slept through, SIGKILL comes at once." },
     [OPT_NOTE] = { 0, 0, "note", "TEXT", NULL,
                    "What others see in dibs ls and dibs show." },
     [OPT_OBSERVE] = { 0, 0, "observe", NULL, NULL,
@@ -184,7 +184,8 @@ const struct verb verbs[] = {
       "does an engine keep its promises here",
       "Several processes use a few locks of an engine, while they are killed with "
       "SIGKILL "
-      "and stopped with SIGSTOP, for shorter and for longer than the lease (--ttl, 2s "
+      "and stand still, by SIGSTOP and, where a cgroup can be made, frozen without a "
+      "signal, for shorter and for longer than the lease (--ttl, 2s "
       "here unless said otherwise). What each of them saw is then checked: whether two "
       "ever believed to have what only one can have, tokens rose, losses were told, "
       "waiters were served in order and in time, nothing was left behind. Only its own "

@@ -4,12 +4,17 @@
  * them at the times that the plan gives, and replaces those it has killed. It is a process of
  * its own so that this goes on while servers are being hurt. It also notices when the whole
  * machine stands still.
+ *
+ * Half of the pauses are by SIGSTOP, half by the freezer, where there is one: all threads of a
+ * frozen client stand still, and no signal says so. Which it is to be is drawn in any case, so
+ * that a seed does the rest alike everywhere.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "freeze.h"
 #include "parts.h"
 
 #define TICK_US 10000
@@ -23,6 +28,7 @@ struct place {
     uint32_t number, life;
     int64_t resume_at, replace_at;
     struct incident *pause; /* not NULL: it is paused */
+    int is_frozen;          /* by the freezer, in the group of its number */
 };
 
 struct crew {
@@ -31,6 +37,8 @@ struct crew {
     uint32_t count;
     uint64_t random;
     int64_t next_kill, next_pause;
+    int can_freeze;
+    struct freezer freezer;
 };
 
 static int
@@ -86,12 +94,44 @@ end_incident(struct incident *incident)
         atomic_store(&incident->until, history_now());
 }
 
+/* lets it go on, or die of what it was sent meanwhile */
 static void
-resume(struct place *place)
+thaw(struct crew *crew, struct place *place)
 {
-    (void)kill(place->pid, SIGCONT);
+    if (place->is_frozen)
+        freezer_thaw(&crew->freezer, place->number);
+    place->is_frozen = 0;
+}
+
+static void
+resume(struct crew *crew, struct place *place)
+{
+    if (place->is_frozen)
+        thaw(crew, place);
+    else
+        (void)kill(place->pid, SIGCONT);
     end_incident(place->pause);
     place->pause = NULL;
+}
+
+/* the way into the group takes a while, in which it still runs: that is no part of a pause */
+static int
+prepare_freeze(struct crew *crew, const struct place *place)
+{
+    int drawn = random_below(&crew->random, 2) == 1;
+    return drawn && crew->can_freeze &&
+           freezer_take(&crew->freezer, place->number, place->pid) == 0;
+}
+
+static void
+stop(struct crew *crew, struct place *place, int by_freezer)
+{
+    place->is_frozen = by_freezer && freezer_freeze(&crew->freezer, place->number) == 0;
+    if (!place->is_frozen)
+        (void)kill(place->pid, SIGSTOP);
+    else
+        atomic_fetch_add(&crew->scene->stage->freezes, 1);
+    atomic_fetch_add(&crew->scene->stage->pauses, 1);
 }
 
 static void
@@ -102,14 +142,14 @@ pause_one(struct crew *crew)
     crew->next_pause = about(crew, crew->scene->plan->pause_every_ms);
     if (!place || place->pause)
         return;
+    int by_freezer = prepare_freeze(crew, place);
     place->pause = note(crew, place, INCIDENT_PAUSE, "paused");
     if (!place->pause)
         return;
-    (void)kill(place->pid, SIGSTOP);
+    stop(crew, place, by_freezer);
     place->resume_at =
         history_now() +
         (random_below(&crew->random, 2) ? lease_ms / 2 : 2 * lease_ms) * MS_NS;
-    atomic_fetch_add(&crew->scene->stage->pauses, 1);
 }
 
 static void
@@ -121,6 +161,7 @@ kill_one(struct crew *crew)
     if (!incident)
         return;
     (void)kill(place->pid, SIGKILL);
+    thaw(crew, place);
     (void)waitpid(place->pid, NULL, 0);
     end_incident(incident);
     end_incident(place->pause);
@@ -159,7 +200,7 @@ look_at(struct crew *crew, struct place *place)
         if (status != 0 || !scene_is_over(crew->scene))
             complain(crew, status);
     } else if (place->pause && now >= place->resume_at) {
-        resume(place);
+        resume(crew, place);
     }
 }
 
@@ -210,11 +251,30 @@ see_out(struct crew *crew)
     int64_t until = history_now() + GO_MS * crew->scene->plan->slow * MS_NS;
     for (uint32_t i = 0; i < crew->count; i++) {
         if (crew->places[i].pause)
-            resume(&crew->places[i]);
+            resume(crew, &crew->places[i]);
     }
     for (uint32_t i = 0; i < crew->count; i++) {
         if (crew->places[i].pid > 0)
             await_end(crew, crew->places[i].pid, until);
+    }
+}
+
+/* ---- from beginning to end ---- */
+
+static void
+begin(struct crew *crew)
+{
+    const struct torture_plan *plan = crew->scene->plan;
+    struct stage *stage = crew->scene->stage;
+    if (plan->pause_every_ms > 0)
+        crew->can_freeze = freezer_open(&crew->freezer, 0, stage->no_freezer) == 0;
+    if (crew->can_freeze)
+        stage->no_freezer[0] = '\0';
+    crew->next_kill = about(crew, plan->kill_every_ms);
+    crew->next_pause = about(crew, plan->pause_every_ms);
+    for (uint32_t i = 0; i < crew->count; i++) {
+        crew->places[i].number = i;
+        start(crew, &crew->places[i]);
     }
 }
 
@@ -226,12 +286,7 @@ crew_live(const struct scene *scene, void *unused)
     crew.scene = scene;
     crew.count = scene->plan->clients;
     crew.random = random_from(scene->plan->seed, UINT64_MAX, 0, 0);
-    crew.next_kill = about(&crew, scene->plan->kill_every_ms);
-    crew.next_pause = about(&crew, scene->plan->pause_every_ms);
-    for (uint32_t i = 0; i < crew.count; i++) {
-        crew.places[i].number = i;
-        start(&crew, &crew.places[i]);
-    }
+    begin(&crew);
     while (!scene_is_over(scene)) {
         tick(&crew);
         for (uint32_t i = 0; i < crew.count; i++) {
@@ -240,5 +295,7 @@ crew_live(const struct scene *scene, void *unused)
         hurt(&crew);
     }
     see_out(&crew);
+    if (crew.can_freeze)
+        freezer_close(&crew.freezer);
     return 0;
 }

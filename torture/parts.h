@@ -48,7 +48,8 @@ int64_t outlives_ms(const char *engine, uint32_t lease_ms);
 /* What changes; shared by all of them. */
 struct stage {
     _Atomic int is_over; /* end what you do, and go */
-    _Atomic uint64_t kills, pauses;
+    _Atomic uint64_t kills, pauses, freezes;
+    char no_freezer[160]; /* why no pause is a freeze; "": some are */
     uint32_t caps;
     char engine[16], url[256]; /* the URL without its password */
     _Atomic uint64_t stuck;    /* clients that did not end when the run was over */

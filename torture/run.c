@@ -142,6 +142,8 @@ complete(struct verdict *out, const struct scene *scene)
     const struct stage *stage = scene->stage;
     out->kills = atomic_load(&stage->kills);
     out->pauses = atomic_load(&stage->pauses);
+    out->freezes = atomic_load(&stage->freezes);
+    (void)snprintf(out->no_freezer, sizeof out->no_freezer, "%s", stage->no_freezer);
     out->strikes = scene->strikes;
     (void)snprintf(out->engine, sizeof out->engine, "%s", stage->engine);
     (void)snprintf(out->url, sizeof out->url, "%s", stage->url);

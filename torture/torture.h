@@ -11,6 +11,7 @@
  *   client.c      a process of the run and its threads
  *   register.c    the resource that is written to
  *   crew.c        the process that has the clients: kills, pauses, replaces them
+ *   freeze.[ch]   pauses without a signal
  *   scene.c       what all processes of a run share, and how they are made
  *   run.c         a run from beginning to end; look.c what it asks before and after
  *   check.[ch]    the rules K1 to K13, each in check_*.c
@@ -68,6 +69,8 @@ struct torture_plan {
 
 struct verdict {
     uint64_t acquired, refused, lost, kills, pauses, strikes; /* what happened */
+    uint64_t freezes;     /* so many of the pauses were by the freezer, not by SIGSTOP */
+    char no_freezer[160]; /* why none can be; "": they can */
     uint64_t looked[RULE_COUNT + 1];   /* how often a rule could have been broken */
     uint64_t violated[RULE_COUNT + 1]; /* how often it was */
     char first[RULE_COUNT + 1][400];   /* the first time, for people */

@@ -16,6 +16,7 @@ CASE(table)
     CHECK_SAME(DIBS(&run, "torture", SHORT, "--seed", "7"), 0);
     CHECK_HAS(run.err, "names begin with dibs-torture/");
     CHECK_HAS(run.out, "engine local: ");
+    CHECK_HAS(run.out, " frozen)\n");
     CHECK_HAS(run.out, "RULE");
     CHECK_HAS(run.out, "\nK1 ");
     CHECK_HAS(run.out, "again: dibs torture --seed 7 --time 2s --clients 4 --threads 4 "
@@ -37,6 +38,7 @@ CASE(json)
     CHECK_HAS(run.out, "\"clients\":3,\"threads\":1,\"names\":2,\"lease_ms\":200,");
     CHECK_HAS(run.out, "\"clean\":true");
     CHECK(number_after(run.out, "\"acquired\":") > 0);
+    CHECK(number_after(run.out, "\"frozen\":") <= number_after(run.out, "\"paused\":"));
     CHECK(number_after(run.out, "\"rule\":\"K1\",\"text\":") == 0);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_torture mutant N | clean ENGINE: a short run on an engine that needs no server.
+ * test_torture mutant N | clean ENGINE | frozen ENGINE: a short run on an engine that needs no
+ * server.
  *
  * A mutant breaks rule N on purpose, and must be found guilty of that. Others may be found
  * broken as well: who does not renew a lease also loses holds without a reason. A clean run
- * must be found innocent, and every rule that applies must have been put to the test.
+ * must be found innocent, and every rule that applies must have been put to the test. So must
+ * one in which processes are frozen, and not just stopped; where nobody can be, it is skipped.
  */
 #include <dibs.h>
 #include <stdio.h>
@@ -85,10 +87,11 @@ engine_for(int rule)
 static void
 show(const struct verdict *verdict)
 {
-    printf("%llu acquired, %llu refused, %llu lost, %llu killed, %llu paused\n",
+    printf("%llu acquired, %llu refused, %llu lost, %llu killed, %llu paused "
+           "(%llu frozen)\n",
            (unsigned long long)verdict->acquired, (unsigned long long)verdict->refused,
            (unsigned long long)verdict->lost, (unsigned long long)verdict->kills,
-           (unsigned long long)verdict->pauses);
+           (unsigned long long)verdict->pauses, (unsigned long long)verdict->freezes);
     for (int rule = 0; rule <= RULE_COUNT; rule++) {
         if (verdict->looked[rule] > 0 || verdict->violated[rule] > 0)
             printf("K%-2d looked %8llu  broken %6llu  %s\n", rule,
@@ -194,6 +197,41 @@ clean(const char *engine)
         FAIL("K%d was never put to the test", not_looked(looked, has_leases));
 }
 
+/* ---- runs with freezes ---- */
+
+static void
+check_frozen(const struct verdict *verdict)
+{
+    if (verdict->no_freezer[0] != '\0') {
+        printf("skipped: %s\n", verdict->no_freezer);
+        clean_up();
+        exit(EXIT_SKIPPED);
+    }
+    if (!torture_is_clean(verdict))
+        FAIL("a rule was broken");
+    CHECK(verdict->freezes <= verdict->pauses);
+}
+
+/* until some were frozen and others stopped, with a seed that is another each time */
+static void
+frozen(const char *engine)
+{
+    static struct verdict verdict;
+    uint64_t freezes = 0, stops = 0;
+    struct torture_plan plan;
+    char url[160];
+    plan_for(&plan, engine, url, sizeof url);
+    for (uint64_t round = 1; round <= ROUNDS_MAX && (freezes == 0 || stops == 0);
+         round++) {
+        plan_clean(&plan, HURT, 100 + round);
+        run(&plan, &verdict);
+        check_frozen(&verdict);
+        freezes += verdict.freezes;
+        stops += verdict.pauses - verdict.freezes;
+    }
+    CHECK(freezes > 0 && stops > 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -204,8 +242,10 @@ main(int argc, char **argv)
         mutant((int)strtol(argv[2], NULL, 10));
     else if (argc == 3 && strcmp(argv[1], "clean") == 0)
         clean(argv[2]);
+    else if (argc == 3 && strcmp(argv[1], "frozen") == 0)
+        frozen(argv[2]);
     else
-        FAIL("usage: test_torture mutant N | clean ENGINE");
+        FAIL("usage: test_torture mutant N | clean ENGINE | frozen ENGINE");
     clean_up();
     return 0;
 }
