@@ -45,6 +45,7 @@ struct supervisor {
     bool gone;  /* so have they */
     int exit_code;
     bool lost;
+    int64_t due_ms;  /* when a loss is told, if nothing is renewed from here on */
     int64_t kill_ms; /* when to send SIGKILL */
     int group_poll_ms;
 };
@@ -228,6 +229,29 @@ tell_lost(const struct supervisor *run)
     }
 }
 
+static int64_t
+loss_due_ms(const struct supervisor *run)
+{
+    int64_t due = NEVER, now = now_ms();
+    for (size_t i = 0; i < run->taking->count; i++) {
+        int64_t left = dibs_remaining(run->taking->holds[i]);
+        if (left == 0)
+            return run->due_ms; /* it is over: that was when */
+        if (left < due - now)
+            due = now + left + 1; /* what is left is rounded down */
+    }
+    return due;
+}
+
+/* It was due no later than now; if we slept meanwhile, stopped or frozen, maybe long before.
+ * Then the time to obey SIGTERM may be over too. */
+static int64_t
+lost_kill_ms(const struct supervisor *run)
+{
+    int64_t now = now_ms();
+    return (run->due_ms < now ? run->due_ms : now) + lost_patience_ms(run->options);
+}
+
 static void
 look_at_locks(struct supervisor *run)
 {
@@ -238,7 +262,7 @@ look_at_locks(struct supervisor *run)
     if (run->options->on_lost == ON_LOST_TERM) {
         (void)kill(-run->group, SIGTERM);
         (void)kill(-run->group, SIGCONT);
-        kill_group_at(run, now_ms() + lost_patience_ms(run->options));
+        kill_group_at(run, lost_kill_ms(run));
     } else if (run->options->on_lost == ON_LOST_KILL) {
         kill_group_at(run, now_ms());
     }
@@ -264,6 +288,8 @@ static int
 timeout_of(const struct supervisor *run)
 {
     int64_t now = now_ms(), until = run->kill_ms;
+    if (!run->lost && run->due_ms < until)
+        until = run->due_ms;
     if (!run->watching && run->started_ms + LOST_WATCH_MS < until)
         until = run->started_ms + LOST_WATCH_MS;
     for (size_t i = 0; run->watching && !run->lost && i < run->taking->count; i++) {
@@ -281,6 +307,8 @@ static void
 step(struct supervisor *run)
 {
     nfds_t count = 1 + (run->watching && !run->lost ? run->taking->count : 0);
+    if (!run->lost)
+        run->due_ms = loss_due_ms(run);
     if (poll(run->fds, count, timeout_of(run)) > 0 && run->fds[0].revents)
         pass_on_signals(run);
     if (run->ended && (run->gone || (run->gone = group_is_gone(run))))
@@ -344,6 +372,7 @@ run_supervised(struct taking *taking, struct signals *signals, char *const *argv
 {
     struct supervisor run = { .taking = taking,
                               .signals = signals,
+                              .due_ms = NEVER,
                               .kill_ms = NEVER,
                               .options = taking->options,
                               .exit_code = EXIT_NO_RESOURCE };
