@@ -63,20 +63,11 @@ valkey_present(void)
 }
 
 static void
-start_redis(void)
+valkey_start(server *out, const server_options *options)
 {
-    server_options options = options_of_stage();
-    lab.set.count = 1;
-    server_start(&lab.set.servers[0], &options);
-}
-
-static void
-start_valkey(void)
-{
-    server_options options = options_of_stage();
-    options.program = "valkey-server";
-    lab.set.count = 1;
-    server_start(&lab.set.servers[0], &options);
+    server_options own = *options;
+    own.program = "valkey-server";
+    server_start(out, &own);
 }
 
 /* A replica that comes back alone takes over in a Cluster all the same, however long it has
@@ -136,14 +127,15 @@ heal_failover(int64_t lease_ms)
     .engine = "redis", .title = "redis-server", .is_present = redis_present,             \
     .count_left = count_redis, .show_left = show_redis
 
-const struct family family_redis = { OF_REDIS, .scheme = "redis://", .start = start_redis,
+const struct family family_redis = { OF_REDIS, .scheme = "redis://",
+                                     .start_one = server_start,
                                      .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT };
 
 const struct family family_valkey = { .engine = "redis",
                                       .title = "valkey-server",
                                       .is_present = valkey_present,
                                       .scheme = "redis://",
-                                      .start = start_valkey,
+                                      .start_one = valkey_start,
                                       .count_left = count_redis,
                                       .show_left = show_redis,
                                       .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT };

@@ -15,13 +15,6 @@ static server *const first = &lab.set.servers[0];
 /* ---- ZooKeeper ---- */
 
 static void
-start_zookeeper(void)
-{
-    lab.set.count = 1;
-    zookeeper_start(first, NULL);
-}
-
-static void
 start_ensemble(void)
 {
     static char config[32];
@@ -66,7 +59,7 @@ heal_zookeeper(int64_t lease_ms)
     .scheme = "zk://", .path = "/lab", .count_left = count_nodes,                        \
     .show_left = show_nodes, .heal_ms = heal_zookeeper
 
-const struct family family_zookeeper = { OF_ZOOKEEPER, .start = start_zookeeper,
+const struct family family_zookeeper = { OF_ZOOKEEPER, .start_one = zookeeper_start,
                                          .can = CAN_KILL | CAN_CUT | CAN_WIRE };
 
 /* a leader that is cut off still votes, and wins with what it alone has written: see
@@ -90,13 +83,6 @@ life_ms(int64_t lease_ms, int64_t more_ms, int64_t least_ms)
     }
     wanted = step < wanted ? step * 3 / 2 : step;
     return wanted > least_ms ? wanted : least_ms;
-}
-
-static void
-start_etcd(void)
-{
-    lab.set.count = 1;
-    etcd_start(first, NULL);
 }
 
 static void
@@ -129,20 +115,13 @@ heal_etcd(int64_t lease_ms)
     .path = "/lab", .count_left = count_etcd, .show_left = show_etcd,                    \
     .heal_ms = heal_etcd
 
-const struct family family_etcd = { OF_ETCD, .start = start_etcd,
+const struct family family_etcd = { OF_ETCD, .start_one = etcd_start,
                                     .can = CAN_KILL | CAN_CUT | CAN_WIRE };
 
 const struct family family_etcd_cluster = {
     OF_ETCD, .start = start_etcd_cluster, .leader = etcd_leader, .cut_off = etcd_cut_off,
     .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_MEMBER | CAN_LEADER | CAN_PART
 };
-
-static void
-start_consul(void)
-{
-    lab.set.count = 1;
-    consul_start(first, NULL);
-}
 
 /* one that is dead is still one of them */
 static void
@@ -193,7 +172,7 @@ heal_consul(int64_t lease_ms)
     .scheme = "consul://", .path = "/lab", .count_left = count_consul,                   \
     .show_left = show_consul, .heal_ms = heal_consul
 
-const struct family family_consul = { OF_CONSUL, .start = start_consul,
+const struct family family_consul = { OF_CONSUL, .start_one = consul_start,
                                       .can = CAN_KILL | CAN_CUT | CAN_WIRE };
 
 const struct family family_consul_cluster = { OF_CONSUL, .start = start_consul_cluster,

@@ -9,30 +9,18 @@
 static server *const first = &lab.set.servers[0];
 
 static void
-start_postgres(void)
+make_database(void)
 {
-    server_options options = options_of_stage();
-    lab.set.count = 1;
-    postgres_start(first, &options);
     sql_do(first, NULL, "CREATE DATABASE " DATABASE);
 }
 
 static void
 start_pgbouncer(void)
 {
-    start_postgres();
+    make_database();
     lab.set.count = 2;
     lab.door = 1;
     pgbouncer_start(&lab.set.servers[1], first, NULL);
-}
-
-static void
-start_mysql(void)
-{
-    server_options options = options_of_stage();
-    lab.set.count = 1;
-    mariadb_start(first, &options);
-    sql_do(first, NULL, "CREATE DATABASE " DATABASE);
 }
 
 /* The layout with a table of ours keeps the row of a holder that was killed until somebody
@@ -78,7 +66,8 @@ const struct family family_postgres = { OF_SQL,
                                         .is_present = postgres_present,
                                         .scheme = "postgres://",
                                         .user = "postgres@",
-                                        .start = start_postgres,
+                                        .start_one = postgres_start,
+                                        .start = make_database,
                                         .count_left = count_sql_and_clients,
                                         .can =
                                             CAN_KILL | CAN_CUT | CAN_WIRE | CAN_CLOCK };
@@ -89,6 +78,7 @@ const struct family family_pgbouncer = { OF_SQL,
                                          .is_present = pgbouncer_present,
                                          .scheme = "postgres://",
                                          .user = "postgres@",
+                                         .start_one = postgres_start,
                                          .start = start_pgbouncer,
                                          .count_left = count_sql,
                                          .can = CAN_KILL | CAN_CUT | CAN_WIRE };
@@ -99,6 +89,7 @@ const struct family family_mysql = { OF_SQL,
                                      .is_present = mariadb_present,
                                      .scheme = "mysql://",
                                      .user = "root@",
-                                     .start = start_mysql,
+                                     .start_one = mariadb_start,
+                                     .start = make_database,
                                      .count_left = count_sql_and_clients,
                                      .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_CLOCK };

@@ -44,6 +44,8 @@ struct family {
     const char *path;  /* of the URL */
     const char *title; /* what is missing, if it is; NULL: it needs nothing */
     int (*is_present)(void);
+    /* start_one starts the first server, and start whatever else; NULL: there is nothing */
+    void (*start_one)(server *out, const server_options *options);
     void (*start)(void);
     int (*leader)(const server_set *set);
     void (*cut_off)(const server_set *set, struct wires *between, int index);

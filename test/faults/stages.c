@@ -172,6 +172,19 @@ print_url(void)
                    family->path != NULL ? family->path : "", parameters);
 }
 
+static void
+start_servers(const struct family *family)
+{
+    if (family->start_one != NULL) {
+        server_options options = options_of_stage();
+        lab.set.count = 1;
+        family->start_one(&lab.set.servers[0], &options);
+    }
+    if (family->start != NULL) {
+        family->start();
+    }
+}
+
 void
 lab_start(const struct stage *stage, unsigned needs, const char *const *more)
 {
@@ -183,7 +196,7 @@ lab_start(const struct stage *stage, unsigned needs, const char *const *more)
     if (lab.lease_ms < stage->least_lease_ms) {
         lab.lease_ms = stage->least_lease_ms;
     }
-    stage->family->start();
+    start_servers(stage->family);
     int by_wires = (needs & CAN_WIRE) != 0 ||
                    ((needs & CAN_CUT) != 0 && (stage->family->can & CAN_WIRE) != 0);
     if (by_wires) {

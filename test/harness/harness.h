@@ -9,8 +9,9 @@
  * ends the process.
  *
  * check.c: checks, time and the time limit. process.c: other processes, temporary
- * folders, shared memory. gang.c: threads. leak.c: what a test may leave behind. user.h, by
- * itself, is for tests that use dibs as its users do.
+ * folders, shared memory. gang.c: threads. leak.c: what a test may leave behind. By
+ * themselves: cases.h, for programs with several tests; user.h, for tests that use dibs as
+ * its users do.
  */
 #ifndef TEST_HARNESS_H
 #define TEST_HARNESS_H

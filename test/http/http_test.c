@@ -194,34 +194,3 @@ gate_value(struct gate *gate)
     pthread_mutex_unlock(&gate->mutex);
     return value;
 }
-
-/* ---- cases ---- */
-
-void
-need(int is_present, const char *what)
-{
-    if (!is_present) {
-        printf("skipped: there is no %s\n", what);
-        exit(EXIT_SKIPPED);
-    }
-}
-
-int
-main_of(int argc, char **argv, const struct test_case *cases, size_t count,
-        void (*clean_up)(void))
-{
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; argc == 2 && i < count; i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: %s CASE, one of:\n", argv[0]);
-    for (size_t i = 0; i < count; i++) {
-        fprintf(stderr, "  %s\n", cases[i].name);
-    }
-    return 2;
-}

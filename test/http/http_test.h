@@ -3,6 +3,7 @@
 #ifndef TEST_HTTP_H
 #define TEST_HTTP_H
 
+#include "cases.h"
 #include "http/http.h"
 #include "servers.h"
 
@@ -47,21 +48,9 @@ int gate_value(struct gate *gate);
 
 /* ---- cases ---- */
 
-struct test_case {
-    const char *name;
-    void (*run)(void);
-};
 #define CASE(name)                                                                       \
     {                                                                                    \
 #name, test_##name                                                               \
     }
-
-/* main_of runs the case that the command line names, with a time limit. clean_up is
- * called at its end, also if it fails. */
-int main_of(int argc, char **argv, const struct test_case *cases, size_t count,
-            void (*clean_up)(void));
-
-/* Says why, and ends the test as skipped, if there is no such server. */
-void need(int is_present, const char *what);
 
 #endif /* TEST_HTTP_H */

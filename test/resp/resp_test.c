@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* no test has more to one server */
 #define CONNECTIONS_MAX 4
@@ -143,35 +142,4 @@ settle(resp_server *to)
         }
         freeReplyObject(reply);
     }
-}
-
-static const char *
-list_of(const struct test_case *cases, size_t count)
-{
-    static char text[1024];
-    for (size_t i = 0, len = 0; i < count && len < sizeof(text); i++) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, " %s", cases[i].name);
-    }
-    return text;
-}
-
-int
-main_of(int argc, char **argv, const struct test_case *cases, size_t count,
-        void (*clean_up)(void))
-{
-    if (!server_present("redis-server")) {
-        printf("skipped: there is no redis-server\n");
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; argc == 2 && i < count; i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: %s CASE, one of:%s\n", argv[0], list_of(cases, count));
-    return 2;
 }

@@ -6,6 +6,7 @@
 #ifndef TEST_RESP_H
 #define TEST_RESP_H
 
+#include "cases.h"
 #include "resp/resp.h"
 #include "servers.h"
 
@@ -57,17 +58,5 @@ void relay_hold(struct relay *relay);
 void relay_let_go(struct relay *relay, size_t bytes);
 void relay_hang_up(struct relay *relay);
 int relay_count(struct relay *relay);
-
-/* ---- cases ---- */
-
-struct test_case {
-    const char *name;
-    void (*run)(void);
-};
-
-/* main_of runs the case that the command line names, with a time limit. clean_up is
- * called at its end, also if it fails. */
-int main_of(int argc, char **argv, const struct test_case *cases, size_t count,
-            void (*clean_up)(void));
 
 #endif /* TEST_RESP_H */

@@ -775,5 +775,6 @@ static const struct test_case cases[] = {
 int
 main(int argc, char **argv)
 {
+    need(server_present("redis-server"), "redis-server");
     return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

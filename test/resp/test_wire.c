@@ -376,12 +376,7 @@ start_tls(const char *cert, const char *clients)
     static server_options options;
     static const char *more[3];
     if (folder[0] == '\0') {
-        temp_dir(folder, sizeof(folder), "/tmp");
-        if (certs_make(folder) != 0) {
-            printf("skipped: there is no openssl command\n");
-            clean_up();
-            exit(EXIT_SKIPPED);
-        }
+        certs_folder(folder, sizeof(folder));
     }
     more[0] = "--tls-auth-clients";
     more[1] = clients;
@@ -537,5 +532,6 @@ static const struct test_case cases[] = {
 int
 main(int argc, char **argv)
 {
+    need(server_present("redis-server"), "redis-server");
     return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

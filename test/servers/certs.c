@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -68,4 +69,15 @@ certs_make(const char *folder)
     make_signed(folder, "elsewhere", "DNS:elsewhere.example", 2);
     make_signed(folder, "expired", "IP:127.0.0.1,DNS:localhost", -1);
     return 0;
+}
+
+void
+certs_folder(char *out, size_t size)
+{
+    temp_dir(out, size, "/tmp");
+    if (certs_make(out) != 0) {
+        remove_tree(out);
+        printf("skipped: there is no openssl command\n");
+        exit(EXIT_SKIPPED);
+    }
 }

@@ -113,6 +113,7 @@ write_access(const server *of)
     const char *kind = tls ? "hostssl" : "host";
     fputs("local all " SUPERUSER " trust\n", file);
     fprintf(file, "%s all " SUPERUSER " 127.0.0.1/32 trust\n", kind);
+    fprintf(file, "%s all " SUPERUSER " ::1/128 trust\n", kind);
     fprintf(file, "%s all all 127.0.0.1/32 scram-sha-256%s\n", kind,
             tls ? " clientcert=verify-ca" : "");
     CHECK(fclose(file) == 0);

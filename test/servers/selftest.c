@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "parts.h"
 
 static server one;
@@ -142,11 +143,7 @@ test_acl(void)
 static void
 test_sockets(void)
 {
-    temp_dir(folder, sizeof(folder), "/tmp");
-    if (certs_make(folder) != 0) {
-        printf("skipped: there is no openssl command\n");
-        exit(EXIT_SKIPPED);
-    }
+    certs_folder(folder, sizeof(folder));
     char path[96];
     (void)snprintf(path, sizeof(path), "%s/ca.crt", folder);
     server_options options = { .unix_socket = 1, .certs = folder };
@@ -297,10 +294,7 @@ test_hole(void)
     blackhole_close(&hole);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "one", test_one },           { "durable", test_durable }, { "acl", test_acl },
     { "sockets", test_sockets },   { "valkey", test_valkey },   { "apart", test_apart },
     { "sentinel", test_sentinel }, { "cluster", test_cluster }, { "kept", test_kept },
@@ -310,19 +304,7 @@ static const struct {
 int
 main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "valkey") != 0 && !server_present("redis-server")) {
-        printf("skipped: there is no redis-server\n");
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: test_servers CASE\n");
-    return 2;
+    int is_valkey = argc == 2 && strcmp(argv[1], "valkey") == 0;
+    need(is_valkey || server_present("redis-server"), "redis-server");
+    return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "cases.h"
 #include "servers.h"
 
 static server one;
@@ -21,17 +22,6 @@ clean_up(void)
     wires_stop(&lines);
     if (folder[0] != '\0') {
         remove_tree(folder);
-    }
-}
-
-static void
-make_certs(void)
-{
-    temp_dir(folder, sizeof(folder), "/tmp");
-    if (certs_make(folder) != 0) {
-        clean_up();
-        printf("skipped: there is no openssl command\n");
-        exit(EXIT_SKIPPED);
     }
 }
 
@@ -132,7 +122,7 @@ test_etcd_tls(void)
 {
     server_options options = { .certs = folder };
     char at[64], ca[96], cert[96], key[96];
-    make_certs();
+    certs_folder(folder, sizeof(folder));
     etcd_start(&one, &options);
     etcd_put(&one, "a", "");
     (void)snprintf(at, sizeof(at), "--endpoints=https://127.0.0.1:%d", one.tls_port);
@@ -262,7 +252,7 @@ test_consul_tls(void)
 {
     server_options options = { .certs = folder };
     char at[64], ca[96], cert[96], key[96];
-    make_certs();
+    certs_folder(folder, sizeof(folder));
     consul_start(&one, &options);
     (void)snprintf(at, sizeof(at), "-http-addr=https://127.0.0.1:%d", one.tls_port);
     (void)snprintf(ca, sizeof(ca), "-ca-file=%s/ca.crt", folder);
@@ -304,10 +294,7 @@ test_consul_cluster(void)
     EVENTUALLY(slowly(10000), read_stale(old, "after"));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "etcd/one", test_etcd_one },     { "etcd/users", test_etcd_users },
     { "etcd/tls", test_etcd_tls },     { "etcd/cluster", test_etcd_cluster },
     { "consul/one", test_consul_one }, { "consul/users", test_consul_users },
@@ -317,21 +304,7 @@ static const struct {
 int
 main(int argc, char **argv)
 {
-    const char *name = argc == 2 ? argv[1] : "";
-    int is_etcd = strncmp(name, "etcd/", 5) == 0;
-    if (is_etcd ? !etcd_present() : !consul_present()) {
-        printf("skipped: there is no %s\n", is_etcd ? "etcd" : "consul");
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (strcmp(cases[i].name, name) == 0) {
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: test_http_servers CASE\n");
-    return 2;
+    int is_etcd = argc == 2 && strncmp(argv[1], "etcd/", 5) == 0;
+    need(is_etcd ? etcd_present() : consul_present(), is_etcd ? "etcd" : "consul");
+    return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "cases.h"
 #include "parts.h"
 
 static server one, front;
@@ -21,17 +22,6 @@ clean_up(void)
     server_stop(&one);
     if (folder[0] != '\0') {
         remove_tree(folder);
-    }
-}
-
-static void
-make_certs(void)
-{
-    temp_dir(folder, sizeof(folder), "/tmp");
-    if (certs_make(folder) != 0) {
-        clean_up();
-        printf("skipped: there is no openssl command\n");
-        exit(EXIT_SKIPPED);
     }
 }
 
@@ -179,7 +169,7 @@ test_postgres_tls(void)
 {
     server_options options = { .certs = folder };
     char how[400];
-    make_certs();
+    certs_folder(folder, sizeof(folder));
     postgres_start(&one, &options);
     sql_do(&one, NULL, "CREATE ROLE app LOGIN PASSWORD 'secret'");
     (void)snprintf(how, sizeof(how),
@@ -272,7 +262,7 @@ test_mariadb_tls(void)
 {
     server_options options = { .certs = folder };
     char ca[96];
-    make_certs();
+    certs_folder(folder, sizeof(folder));
     mariadb_start(&one, &options);
     (void)snprintf(ca, sizeof(ca), "--ssl-ca=%s/ca.crt", folder);
     CHECK(MARIADB_LETS("root", ca, "--ssl-verify-server-cert"));
@@ -291,10 +281,7 @@ test_mariadb_clock(void)
 
 /* ---- running ---- */
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "postgres/one", test_postgres_one },
     { "postgres/users", test_postgres_users },
     { "postgres/tls", test_postgres_tls },
@@ -307,31 +294,21 @@ static const struct {
     { "mariadb/clock", test_mariadb_clock },
 };
 
-static int
-is_present(const char *name)
+static void
+need_server(const char *name)
 {
-    return strncmp(name, "mariadb/", 8) == 0      ? mariadb_present()
-           : strncmp(name, "pgbouncer/", 10) == 0 ? pgbouncer_present()
-                                                  : postgres_present();
+    if (strncmp(name, "mariadb/", 8) == 0) {
+        need(mariadb_present(), "mariadb");
+    } else if (strncmp(name, "pgbouncer/", 10) == 0) {
+        need(pgbouncer_present(), "pgbouncer");
+    } else {
+        need(postgres_present(), "postgres");
+    }
 }
 
 int
 main(int argc, char **argv)
 {
-    const char *name = argc == 2 ? argv[1] : "";
-    if (!is_present(name)) {
-        printf("skipped: there is no %.*s\n", (int)strcspn(name, "/"), name);
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (strcmp(cases[i].name, name) == 0) {
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: test_sql_servers CASE\n");
-    return 2;
+    need_server(argc == 2 ? argv[1] : "");
+    return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

@@ -9,10 +9,11 @@
 #include <linux/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "cases.h"
 
 #define TALKS_MAX 16
 
@@ -433,10 +434,7 @@ test_flips(void)
     CHECK_WITHIN(flipped, 100, 300);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "counts", test_counts },     { "delay", test_delay }, { "late", test_late },
     { "rate", test_rate },         { "split", test_split }, { "merge", test_merge },
     { "cut", test_cut },           { "reset", test_reset }, { "end", test_end },
@@ -447,16 +445,15 @@ static const struct {
 int
 main(int argc, char **argv)
 {
+    const struct test_case *found =
+        find_case(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+    if (found == NULL) {
+        return 2;
+    }
     on_failure(clean_up);
     limit_time(20 * (unsigned)slow_factor());
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            start();
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: test_wires CASE\n");
-    return 2;
+    start();
+    found->run();
+    clean_up();
+    return 0;
 }

@@ -3,9 +3,10 @@
  * uses them can rely on what it is told: `test_zookeeper CASE`. */
 #include "servers.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cases.h"
 
 static server one;
 static server_set set;
@@ -180,10 +181,7 @@ test_ensemble(void)
     set_await(&set);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "one", test_one },
     { "containers", test_containers },
     { "wires", test_wires },
@@ -193,19 +191,6 @@ static const struct {
 int
 main(int argc, char **argv)
 {
-    if (!zookeeper_present()) {
-        printf("skipped: there is no zookeeper\n");
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            clean_up();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: test_zookeeper CASE\n");
-    return 2;
+    need(zookeeper_present(), "zookeeper");
+    return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

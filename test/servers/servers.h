@@ -473,5 +473,7 @@ void blackhole_close(blackhole *hole);
  * and other.crt, an authority that signed none of them. Returns 0, or -1 if there is no
  * openssl command. */
 int certs_make(const char *folder);
+/* certs_folder makes a folder for it first, and ends the process as skipped without openssl. */
+void certs_folder(char *out, size_t size);
 
 #endif /* TEST_SERVERS_H */

@@ -5,7 +5,7 @@
  *
  * watching.c: watches, compaction, places in the line. lingering.c: watches that stay for a
  * moment. access.c: users, tokens, TLS. looking.c: list, inspect and break among what is not
- * ours.
+ * ours. room.c: a quota of space that is used up.
  */
 #ifndef TEST_ETCD_FAULTS_H
 #define TEST_ETCD_FAULTS_H

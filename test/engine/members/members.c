@@ -45,12 +45,7 @@ start_three(const server_options *options)
 void
 make_certs(void)
 {
-    temp_dir(folder, sizeof(folder), "/tmp");
-    if (certs_make(folder) != 0) {
-        members_clean_up();
-        printf("skipped: there is no openssl command\n");
-        exit(EXIT_SKIPPED);
-    }
+    certs_folder(folder, sizeof(folder));
 }
 
 static dibs *

@@ -65,6 +65,58 @@ test_numbers(void)
     dibs_close(client);
 }
 
+/* Two names with one number (the same CRC-32) are one lock to the server: they exclude each
+ * other, also for one client, because each hold has a session of its own. */
+static void
+test_collision(void)
+{
+    start_one(NULL);
+    dibs *client = open_with("&map=rails"), *other = open_with("&map=rails");
+    dibs_hold *hold = take(client, "plumless", LONG_MS);
+    GIVES(DIBS_EBUSY, try_take(other, "buckeroo"));
+    GIVES(DIBS_EBUSY, try_take(client, "buckeroo"));
+    CHECK(dibs_held(hold));
+    give(hold);
+    OK(try_take(other, "buckeroo"));
+    CHECK_SAME(count_locks("true"), 0);
+    dibs_close(client);
+    dibs_close(other);
+}
+
+/* ---- no room ---- */
+
+/* a session of somebody else takes all that there is room for, and has it for a while */
+static void
+fill_the_table(void *arg, int index)
+{
+    (void)arg, (void)index;
+    sql_do(&one, DATABASE,
+           "DO $$ BEGIN FOR n IN 1..1000000 LOOP PERFORM pg_advisory_lock(n); END LOOP; "
+           "EXCEPTION WHEN out_of_memory THEN PERFORM pg_sleep(%d); END $$",
+           (int)slowly(1));
+}
+
+/* The server has room for so many locks of all sessions, and no more: that is said, what is
+ * held stays held, and when there is room again all is well. */
+static void
+test_table_full(void)
+{
+    start_one(NULL);
+    dibs *client = open_with("");
+    dibs_hold *hold = take(client, NAME, LONG_MS);
+    give(take(client, "another", LONG_MS)); /* so that it has a connection */
+    gang *somebody = gang_start(1, fill_the_table, NULL);
+    EVENTUALLY(slowly(20000), try_take(client, "another") != DIBS_OK);
+    GIVES(DIBS_EUNAVAIL, try_take(client, "another"));
+    CHECK_SAYS("out of shared memory");
+    CHECK(dibs_held(hold));
+    gang_join(somebody);
+    EVENTUALLY(slowly(5000), try_take(client, "another") == DIBS_OK);
+    CHECK(dibs_held(hold));
+    give(hold);
+    dibs_close(client);
+}
+
 /* ---- waiting ---- */
 
 /* who waits is in the server's queue, and asks nothing meanwhile */
@@ -199,6 +251,8 @@ main(int argc, char **argv)
 {
     static const fault_case cases[] = {
         { "numbers", test_numbers },
+        { "collision", test_collision },
+        { "table_full", test_table_full },
         { "waits_in_server", test_waits_in_server },
         { "gives_up", test_gives_up },
         { "cancelled", test_cancelled },

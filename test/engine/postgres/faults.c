@@ -5,14 +5,7 @@
 const members_engine engine = {
     .scheme = "postgres",
     .user = "postgres@",
-    .has_layouts = 1,
-    .start_one = sql_start,
-    .count_keys = sql_count_records,
-    .count_lives = sql_count_clients,
-    .most_lives = 10,
-    .show = sql_show_all,
-    .root = "",
-    .is_line = sql_is_line,
+    SQL_MEMBERS,
 };
 
 static void
@@ -63,7 +56,5 @@ const fault_stage stage = {
     .title = "postgres",
     .is_present = postgres_present,
     .nowhere = "postgres://nobody@127.0.0.1:1/nowhere",
-    .layout = "lease",
-    .limit_s = 60,
-    .clean_up = members_clean_up,
+    SQL_STAGE,
 };

@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -21,19 +20,13 @@ extern const dibs_engine dibs_engine_table;
 int
 run_case(int argc, char **argv, const struct test_case *cases, size_t count)
 {
-    if (!server_present("redis-server")) {
-        puts("skipped: there is no redis-server");
-        return EXIT_SKIPPED;
-    }
+    need(server_present("redis-server"), "redis-server");
+    const struct test_case *found = find_case(argc, argv, cases, count);
+    if (!found)
+        return 2;
     limit_time(170);
-    for (size_t i = 0; i < count && argc == 2; i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: %s CASE\n", argv[0]);
-    return 2;
+    found->run();
+    return 0;
 }
 
 /* the table of the layout that the URL asks for, as core finds it */

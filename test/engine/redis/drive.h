@@ -6,6 +6,7 @@
 #ifndef TEST_REDIS_DRIVE_H
 #define TEST_REDIS_DRIVE_H
 
+#include "cases.h"
 #include "core/url.h"
 #include "engine/redis/redis.h"
 #include "servers.h"
@@ -19,11 +20,7 @@ typedef struct drive {
     struct script count;
 } drive;
 
-/* A case of a test program; main calls run_case with its own. */
-struct test_case {
-    const char *name;
-    void (*run)(void);
-};
+/* main calls run_case with its own. */
 int run_case(int argc, char **argv, const struct test_case *cases, size_t count);
 
 /* drive_open must succeed; drive_try_open returns the code. The format makes the URL. */

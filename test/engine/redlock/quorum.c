@@ -69,12 +69,7 @@ static void
 encrypted(void)
 {
     char certs[128], url[640];
-    temp_dir(certs, sizeof(certs), "/tmp");
-    if (certs_make(certs) != 0) {
-        printf("skipped: there is no openssl command\n");
-        remove_tree(certs);
-        exit(EXIT_SKIPPED);
-    }
+    certs_folder(certs, sizeof(certs));
     server_options options = { .certs = certs };
     start(3, &options);
     size_t len = (size_t)snprintf(url, sizeof(url), "redlock://");

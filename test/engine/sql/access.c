@@ -123,6 +123,23 @@ test_tls(void)
     check_nothing_left(&one);
 }
 
+/* A server that offers no TLS, or somebody in between who says so: who asked for it does not
+ * go on without. */
+static void
+test_tls_stripped(void)
+{
+    make_certs();
+    start_one(NULL);
+    sql_do(&one, NULL, "%s", database.create_user);
+    sql_do(&one, DATABASE, "%s", database.grant_all);
+    OK(try_as("app:secret@", ""));
+    int code = try_tls("ca");
+    printf("%s: %s\n", dibs_errname(code), oops.text);
+    CHECK(code == DIBS_EDENIED || code == DIBS_EUNAVAIL || code == DIBS_ECONFIG);
+    check_no_password();
+    check_nothing_left(&one);
+}
+
 static void
 test_tls_wrong_host(void)
 {
@@ -142,6 +159,7 @@ main(int argc, char **argv)
         { "rights", test_rights },
         { "read_only", test_read_only },
         { "tls", test_tls },
+        { "tls_stripped", test_tls_stripped },
         { "tls_wrong_host", test_tls_wrong_host },
         { NULL, NULL },
     };

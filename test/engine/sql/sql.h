@@ -44,6 +44,13 @@ int sql_count_records(const server *of, const char *prefix);
 void sql_show_all(const server *of);
 int sql_is_line(void);
 
+/* What `engine` and `stage` say of every database. */
+#define SQL_MEMBERS                                                                      \
+    .has_layouts = 1, .start_one = sql_start, .count_keys = sql_count_records,           \
+    .count_lives = sql_count_clients, .most_lives = 10, .show = sql_show_all,            \
+    .root = "", .is_line = sql_is_line
+#define SQL_STAGE .layout = "lease", .limit_s = 60, .clean_up = members_clean_up
+
 /* try_url opens a URL and tries to take NAME there; print_url writes one of `one`, with
  * "user:password@" and further parameters. */
 int try_url(const char *url);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cases.h"
 #include "core/mem.h"
-#include "harness.h"
 
 #define UUID "01234567-89ab-cdef-0123-456789abcdef"
 #define OTHER "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
@@ -306,10 +306,7 @@ prefixes(void)
     zk.naming = NAMING_CURATOR;
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct test_case cases[] = {
     { "orders", orders },
     { "readers", readers },
     { "same_number", same_number },
@@ -326,13 +323,11 @@ static const struct {
 int
 main(int argc, char **argv)
 {
+    const struct test_case *found =
+        find_case(argc, argv, cases, sizeof cases / sizeof *cases);
+    if (!found)
+        return 2;
     limit_time(30);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases && argc == 2; i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: %s CASE\n", argv[0]);
-    return 2;
+    found->run();
+    return 0;
 }

@@ -5,9 +5,9 @@
  * twice: the bells that the engine rings, and the watches that the server fires.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "core/name.h"
 #include "link_drive.h"
 
@@ -219,24 +219,9 @@ test_node(void)
 int
 main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = { { "curator", test_curator },
-                  { "readers", test_readers },
-                  { "node", test_node } };
-    if (!zookeeper_present()) {
-        printf("skipped: there is no zookeeper\n");
-        return EXIT_SKIPPED;
-    }
-    on_failure(clean_up);
-    limit_time(60 * (unsigned)slow_factor());
-    for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: test_zookeeper_herd CASE\n");
-    return 2;
+    static const struct test_case cases[] = { { "curator", test_curator },
+                                              { "readers", test_readers },
+                                              { "node", test_node } };
+    need(zookeeper_present(), "zookeeper");
+    return main_of(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), clean_up);
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "link_drive.h"
 
 #define LEASE_MS 1000
@@ -564,40 +565,32 @@ closed(void)
     CHECK(now_ms() - before < slowly(10000));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = { { "answers", answers },
-              { "threads", threads },
-              { "threads_cut", threads_cut },
-              { "stands_still", stands_still },
-              { "down", down },
-              { "reply_lost", reply_lost },
-              { "watches", watches },
-              { "watch_cut", watch_cut },
-              { "expires", expires },
-              { "safe_until", safe_until },
-              { "many", many },
-              { "many_watches", many_watches },
-              { "idle", idle },
-              { "forked", forked },
-              { "closed", closed } };
+static const struct test_case cases[] = { { "answers", answers },
+                                          { "threads", threads },
+                                          { "threads_cut", threads_cut },
+                                          { "stands_still", stands_still },
+                                          { "down", down },
+                                          { "reply_lost", reply_lost },
+                                          { "watches", watches },
+                                          { "watch_cut", watch_cut },
+                                          { "expires", expires },
+                                          { "safe_until", safe_until },
+                                          { "many", many },
+                                          { "many_watches", many_watches },
+                                          { "idle", idle },
+                                          { "forked", forked },
+                                          { "closed", closed } };
 
 int
 main(int argc, char **argv)
 {
-    if (!zookeeper_present()) {
-        puts("skipped: there is no ZooKeeper");
-        return EXIT_SKIPPED;
+    need(zookeeper_present(), "ZooKeeper");
+    const struct test_case *found = find_case(argc, argv, cases, LENGTH(cases));
+    if (found == NULL) {
+        return 2;
     }
     on_failure(clean_up);
     limit_time(170);
-    for (size_t i = 0; i < LENGTH(cases) && argc == 2; i++) {
-        if (strcmp(cases[i].name, argv[1]) == 0) {
-            cases[i].run();
-            return 0;
-        }
-    }
-    fprintf(stderr, "usage: %s CASE\n", argv[0]);
-    return 2;
+    found->run();
+    return 0;
 }

@@ -1,0 +1,2 @@
+# A server without room.
+etcd_faults(room LAYOUTS concurrency single CASES no_space)
