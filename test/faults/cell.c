@@ -167,12 +167,12 @@ print_json(const struct outcome *of)
     const struct verdict *v = &of->verdict;
     printf("{\"engine\":\"%s\",\"stage\":\"%s\",\"fault\":\"%s\",\"seed\":%llu,"
            "\"seconds\":%lld,\"acquired\":%llu,\"lost\":%llu,\"strikes\":%llu,"
-           "\"kills\":%llu,\"pauses\":%llu,\"left\":%d,\"violated\":{",
+           "\"kills\":%llu,\"pauses\":%llu,\"freezes\":%llu,\"left\":%d,\"violated\":{",
            of->stage->family->engine, of->stage->name, of->fault->name,
            (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
            (unsigned long long)v->acquired, (unsigned long long)v->lost,
            (unsigned long long)v->strikes, (unsigned long long)v->kills,
-           (unsigned long long)v->pauses, of->left);
+           (unsigned long long)v->pauses, (unsigned long long)v->freezes, of->left);
     print_rules(of, "\"K%d\":%llu", ",");
     printf("},\"expected\":\"%s\",\"verdict\":\"%s\"}\n", expected_of(of->control),
            of->word);
@@ -183,12 +183,12 @@ print_line(const struct outcome *of)
 {
     const struct verdict *v = &of->verdict;
     printf("%s %s %s seed %llu: %lld s, %llu acquired, %llu lost, %llu strikes, "
-           "%llu kills, %llu pauses; violations: ",
+           "%llu kills, %llu pauses (%llu frozen); violations: ",
            of->stage->family->engine, of->stage->name, of->fault->name,
            (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
            (unsigned long long)v->acquired, (unsigned long long)v->lost,
            (unsigned long long)v->strikes, (unsigned long long)v->kills,
-           (unsigned long long)v->pauses);
+           (unsigned long long)v->pauses, (unsigned long long)v->freezes);
     print_rules(of, "K%d %llu", ", ");
     printf("%s; %s\n", broken_rules(of) == 0 ? "none" : "", of->word);
 }

@@ -14,22 +14,49 @@
 
 #define LIMIT_S 60
 
+/* How a server is set up. */
+struct setting {
+    const char *words[8]; /* more of them, when it is started */
+    const char *text;     /* what it is told then, in SQL */
+};
+
 struct notice_case {
     const char *name, *stage;
-    const char *const *more; /* words for the server */
+    const struct setting *setting;
     const char *says;
 };
 
-static const char *const none[] = { NULL };
-static const char *const evicting[] = { "--maxmemory", "100mb", "--maxmemory-policy",
-                                        "allkeys-lru", NULL };
+static const struct setting none = { { NULL }, NULL };
+static const struct setting evicting = {
+    { "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru" }, NULL
+};
 /* it has a limit, and refuses what is beyond it */
-static const char *const full[] = { "--maxmemory", "100mb", "--maxmemory-policy",
-                                    "noeviction", NULL };
+static const struct setting full = {
+    { "--maxmemory", "100mb", "--maxmemory-policy", "noeviction" }, NULL
+};
+
+/* PostgreSQL; without a word it does not sync here, for speed */
+#define SYNCED "-c", "fsync=on"
+static const struct setting synced = { { SYNCED }, NULL };
+static const struct setting late = { { SYNCED, "-c", "synchronous_commit=off" }, NULL };
+static const struct setting late_by_role = {
+    { SYNCED }, "ALTER ROLE postgres SET synchronous_commit = off"
+};
+static const struct setting torn = { { SYNCED, "-c", "full_page_writes=off" }, NULL };
+
+/* MariaDB; without a word it is 2 */
+#define FLUSHED "--innodb-flush-log-at-trx-commit="
+static const struct setting flushed = { { FLUSHED "1" }, NULL };
+static const struct setting unwritten = { { FLUSHED "0" }, NULL };
+static const struct setting logged = { { FLUSHED "1", "--log-bin" }, NULL };
+static const struct setting log_synced = {
+    { FLUSHED "1", "--log-bin", "--sync-binlog=1" }, NULL
+};
+static const struct setting synced_twice = { { FLUSHED "3", "--log-bin" }, NULL };
 
 static const struct notice_case cases[] = {
-#define NOTICE(case_name, stage_name, more_, says_)                                      \
-    { #case_name, #stage_name, more_, says_ },
+#define NOTICE(case_name, stage_name, setting_, says_)                                   \
+    { #case_name, #stage_name, &setting_, says_ },
 #include "notices.def"
 #undef NOTICE
     { NULL, NULL, NULL, NULL },
@@ -75,7 +102,10 @@ holds(const struct notice_case *of, const struct notice_case *on)
 {
     dibs_error err = { 0 };
     dibs *client = NULL;
-    lab_start(stage_find(on->stage), 0, on->more);
+    lab_start(stage_find(on->stage), 0, on->setting->words);
+    if (on->setting->text != NULL) {
+        sql_do(&lab.set.servers[0], NULL, "%s", on->setting->text);
+    }
     const char *wanted = is_sound_etcd(on) ? "" : of->says;
     if (dibs_open(&client, lab.url, NULL, &err) != DIBS_OK) {
         FAIL("%s: %s", lab.url, err.text);

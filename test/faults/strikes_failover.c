@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNHEARD_MS 1500
+/* with quarantine, what is lost must be less old than the lag that the URL says (2 s); else the
+ * more is lost the better can be seen what comes of it */
+#define UNHEARD_MS 4000
+#define UNHEARD_QUARANTINED_MS 1500
 #define FAILOVER_LIMIT_MS 30000
 
 /* "slave", the address and the port of the master, each on a line */
@@ -62,7 +65,7 @@ lose_the_last(server *master, server **replicas, int count)
     for (int i = 0; i < count; i++) {
         server_pause(replicas[i]);
     }
-    sleep_ms(UNHEARD_MS);
+    sleep_ms((lab.stage->is & IS_QUARANTINED) != 0 ? UNHEARD_QUARANTINED_MS : UNHEARD_MS);
     server_kill(master);
     for (int i = 0; i < count; i++) {
         server_kill(replicas[i]);
