@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "freeze.h"
+
 #define NAME "death"
 #define ROUNDS 5
 
@@ -201,7 +203,7 @@ CASE(death, last_waiter_killed)
 
 /* the holder sleeps for longer than its lease and wakes up when somebody else has it */
 static void
-wake_up_too_late(peer *holder)
+wake_up_too_late(peer *holder, void (*wake)(peer *))
 {
     dibs_request request = want(NAME);
     int64_t from = now_ms();
@@ -210,7 +212,7 @@ wake_up_too_late(peer *holder)
     if (has(DIBS_CAP_PREVIOUS)) {
         CHECK_SAME(dibs_previous(hold), DIBS_PREVIOUS_EXPIRED);
     }
-    peer_resume(holder);
+    wake(holder);
     /* not a moment later: what it may do with the lock is over */
     answer state = peer_state(holder, 0);
     CHECK_SAME(state.held, 0);
@@ -224,26 +226,74 @@ wake_up_too_late(peer *holder)
     give(hold);
 }
 
-CASE(death, holder_paused)
+static void
+put_to_sleep(void (*stop)(peer *), void (*wake)(peer *))
 {
     dibs_request request = brief_lease(NAME);
     peer *holder = peer_new();
     request.flags = peer_pause_flags();
     OK(peer_acquire(holder, 0, &request).code);
-    peer_pause(holder);
+    stop(holder);
     if (has(DIBS_CAP_LEASE)) {
-        wake_up_too_late(holder);
+        wake_up_too_late(holder, wake);
     } else {
         dibs_hold *hold = NULL;
         GIVES(DIBS_ETIMEDOUT,
               dibs_timedlock(&hold, stage.client, NAME, 2 * stage.lease_ms, &oops));
-        peer_resume(holder);
+        wake(holder);
         answer state = peer_state(holder, 0);
         CHECK(state.held == 1 && state.told == 0 && state.lost_fd_ready == 0);
         OK(peer_release(holder, 0));
     }
     peer_quit(holder);
 }
+
+CASE(death, holder_paused)
+{
+    put_to_sleep(peer_pause, peer_resume);
+}
+
+/* ---- without a signal ---- */
+
+static struct freezer freezer;
+
+static void
+freeze(peer *holder)
+{
+    CHECK_SAME(freezer_take(&freezer, 0, (pid_t)peer_pid(holder)), 0);
+    CHECK_SAME(freezer_freeze(&freezer, 0), 0);
+}
+
+static void
+thaw(peer *holder)
+{
+    (void)holder;
+    freezer_thaw(&freezer, 0);
+}
+
+static _Noreturn void
+skip(const char *why)
+{
+    dibs_close(stage.client);
+    stage.fixture->stop();
+    printf("skipped: %s\n", why);
+    exit(EXIT_SKIPPED);
+}
+
+CASE(death, holder_frozen)
+{
+    char why[160];
+    if (stage.fixture->one_process) {
+        skip("the peer is a thread, and only processes can be frozen");
+    }
+    if (freezer_open(&freezer, 0, why) != 0) {
+        skip(why);
+    }
+    put_to_sleep(freeze, thaw);
+    freezer_close(&freezer);
+}
+
+/* ---- for less than a lease, and in the queue ---- */
 
 CASE(death, holder_paused_briefly)
 {
