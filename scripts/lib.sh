@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # What the scripts share: installing what is missing, and configuring a build folder.
-# Read by scripts/quickstart, scripts/test and .ci/run.
+# Read by scripts/quickstart, scripts/test, scripts/torture, scripts/fuzz and .ci/run.
 
 say() {
     printf '%s\n' "$*"
@@ -55,6 +55,38 @@ need() {
     as_root apt-get -qq update </dev/null || die "apt-get update failed"
     # shellcheck disable=SC2086 # a list of words
     install_packages $packages || die "apt-get could not install:$packages"
+}
+
+# borrow COMMAND SUITE PACKAGE...: a program that Debian 12 itself does not have, from another
+# suite into build-tools, and onto the path; without it its tests are skipped
+borrow() {
+    name=$1 suite=$2 tools=build-tools/${1%%-*}
+    shift 2
+    present "$name" || {
+        reason=$(scripts/get-debian "$suite" "$tools" "$@") || say "no $name: $reason"
+        PATH=$PATH:$PWD/$tools/usr/bin
+    }
+}
+
+# need_for_tests: what it takes to build everything and to run every test
+need_for_tests() {
+    need gcc:gcc g++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build \
+        /usr/include/cmocka.h:libcmocka-dev pkg-config:pkg-config \
+        clang-format-14:clang-format-14 /usr/include/hiredis/hiredis.h:libhiredis-dev \
+        /usr/include/openssl/ssl.h:libssl-dev openssl:openssl redis-server:redis-server \
+        redis-sentinel:redis-sentinel redis-cli:redis-tools \
+        /usr/include/zookeeper/zookeeper.h:libzookeeper-st-dev java:default-jre-headless \
+        /usr/share/java/zookeeper.jar:libzookeeper-java \
+        curl-config:libcurl4-openssl-dev /usr/include/jansson.h:libjansson-dev \
+        etcd:etcd-server etcdctl:etcd-client \
+        /usr/lib/postgresql/15/bin/postgres:postgresql \
+        /usr/include/postgresql/libpq-fe.h:libpq-dev \
+        /usr/sbin/pgbouncer:pgbouncer /usr/sbin/mariadbd:mariadb-server \
+        /usr/include/mariadb/mysql.h:libmariadb-dev /usr/include/sqlite3.h:libsqlite3-dev \
+        sqlite3:sqlite3 spin:spin /usr/lib/python3/dist-packages/redis:python3-redis
+    borrow valkey-server bookworm-backports valkey-server valkey-tools
+    borrow consul bullseye consul
+    export PATH
 }
 
 # configure FOLDER [CMAKE ARGS]: a folder that was configured for another copy of the
