@@ -240,6 +240,7 @@ print_json(const struct torture_plan *plan, const struct verdict *verdict)
     json_uint(&json, "killed", verdict->kills);
     json_uint(&json, "paused", verdict->pauses);
     json_uint(&json, "frozen", verdict->freezes);
+    json_int(&json, "busy_percent", verdict->busy);
     json_int(&json, "handover_p50_ns", verdict->handover_p50_ns);
     json_int(&json, "handover_p99_ns", verdict->handover_p99_ns);
     if (verdict->slack_min_ns != INT64_MAX)

@@ -370,6 +370,7 @@ torture_check(const struct torture_plan *plan, uint32_t caps,
     struct check check = { .plan = plan, .history = history, .out = out, .caps = caps };
     memset(out, 0, sizeof *out);
     check.slow = plan->slow > 0 ? plan->slow : 1;
+    out->busy = history->busy;
     check.heal = plan->fault ? plan->fault->heal_ms * MS : 0;
     out->slack_min_ns = FOREVER;
     if (history->dropped)

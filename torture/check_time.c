@@ -5,8 +5,9 @@
  *  K10  every call comes back by its own limit and 50 ms. What its process stood still is taken
  *       out, and it is not judged if the machine did. An engine's answer is waited for, a
  *       sixth of the lease at most (5 s): that is added where there is nothing else to wait
- *       for, or if servers were hurt. A release has a second, if that is more. No call of a
- *       process that lived is still under way when all is over.
+ *       for, or if servers were hurt. A release has a second, if that is more. If processors
+ *       were lacking, what comes after the limit may take longer by that share, twice as long
+ *       at most. No call of a process that lived is still under way when all is over.
  *  K11  what was refused is not held. If nobody is known to have a name, and whatever the
  *       store may have kept of killed, lost or unknown ones has run out, nobody is refused.
  *       (A request whose refusal was a lie keeps the name, and is found by this.)
@@ -45,10 +46,11 @@ static void
 check_took(struct check *check, const struct turn *turn, const char *what, int64_t from,
            int64_t until, int64_t allowed)
 {
-    allowed += LATE * check->slow;
-    allowed += time_hurt(&check->pauses, turn->client, turn->life, from, until);
+    int64_t beyond = LATE * check->slow;
     if (servers_hurt(check, from, until))
-        allowed += answer_limit(turn);
+        beyond += answer_limit(turn);
+    allowed += beyond + beyond * check->history->busy / 100;
+    allowed += time_hurt(&check->pauses, turn->client, turn->life, from, until);
     if (until - from > allowed && is_hurt(&check->standstills, 0, 0, from, until))
         return;
     rule_looked(check, 10);

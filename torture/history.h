@@ -95,6 +95,7 @@ struct fenced_register {
 struct history {
     _Atomic size_t turn_count, incident_count, said_count;
     _Atomic size_t dropped; /* what there was no room for: such a run proves nothing */
+    int busy; /* of a hundred moments of the run, in how many somebody lacked a processor */
     struct fenced_register registers[HISTORY_NAMES];
     struct incident incidents[HISTORY_INCIDENTS];
     struct said said[HISTORY_SAID];

@@ -37,7 +37,7 @@ struct errand {
     int64_t rest_ms; /* before the next turn */
 };
 void errand_draw(struct errand *out, const struct torture_plan *plan, uint32_t caps,
-                 uint64_t *state);
+                 uint32_t thread, uint64_t *state);
 
 /* outlives_ms says for how long after the lease an engine may keep what a dead process had:
  * docs/guarantees.md, "holder killed". */
@@ -141,6 +141,10 @@ int register_seal(struct worker *worker);
 int register_write(struct worker *worker);
 
 /* ---- processes, and what is asked before and after ---- */
+
+/* pressure_us says for how long, since the machine is up, somebody waited for a processor; -1:
+ * the kernel does not tell. */
+int64_t pressure_us(void);
 
 /* crew_live keeps the clients of a run going, kills and pauses them; a process of its own. */
 int crew_live(const struct scene *scene, void *unused);

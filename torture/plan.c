@@ -8,6 +8,7 @@
 #include "parts.h"
 
 #define PERMIT_LIMIT 3
+#define HURRY_MS 5
 
 void
 torture_plan_init(struct torture_plan *plan, const char *url)
@@ -141,20 +142,48 @@ draw_hold(uint32_t lease_ms, uint64_t *state)
     return random_between(state, 0, one_in(state, 4) ? 100 : 10);
 }
 
+/* About so long a thread rests that hurries: as briefly as leaves time for the others, and long
+ * enough that the turns of all of them, over the whole run, fill a quarter of the history. */
+static int64_t
+hurry_ms(const struct torture_plan *plan)
+{
+    uint64_t threads = (uint64_t)plan->clients * plan->threads / 2;
+    int64_t least = (int64_t)(threads * (uint64_t)plan->run_ms / (HISTORY_TURNS / 4));
+    return least > HURRY_MS ? least : HURRY_MS;
+}
+
+/* Every other thread hurries: the last half of the names is for these, and a turn there is as
+ * short as can be. Who is patient has names of its own, where locks are had for long and many
+ * wait; else each would wait for the others most of the time. */
+static void
+draw_pace(struct errand *out, const struct torture_plan *plan, uint32_t thread,
+          uint64_t *state)
+{
+    uint32_t slow = plan->names - plan->names / 2;
+    if (thread % 2 == 1 && slow < plan->names) {
+        out->name = slow + (uint32_t)random_below(state, plan->names - slow);
+        out->rest_ms = random_between(state, 0, 2 * hurry_ms(plan));
+        out->abandons = one_in(state, plan->lease_ms);
+    } else {
+        out->name = (uint32_t)random_below(state, slow);
+        out->hold_ms = draw_hold(plan->lease_ms, state);
+        out->rest_ms = one_in(state, 2) ? 0 : random_between(state, 0, 20);
+        out->abandons = one_in(state, 40);
+    }
+}
+
 void
 errand_draw(struct errand *out, const struct torture_plan *plan, uint32_t caps,
-            uint64_t *state)
+            uint32_t thread, uint64_t *state)
 {
     memset(out, 0, sizeof *out);
-    out->name = (uint32_t)random_below(state, plan->names);
     out->mode = DIBS_EXCLUSIVE;
+    draw_pace(out, plan, thread, state);
     draw_mode(out, plan, caps, state);
     out->wait_ms = draw_wait(plan->lease_ms, state);
-    out->hold_ms = draw_hold(plan->lease_ms, state);
     out->write_ms =
         out->mode == DIBS_EXCLUSIVE ? random_between(state, 0, out->hold_ms) : -1;
     out->fences = (caps & DIBS_CAP_CELL) != 0 && out->write_ms >= 0 && one_in(state, 3);
     out->renews = one_in(state, 8);
-    out->abandons = (caps & DIBS_CAP_LEASE) != 0 && one_in(state, 40);
-    out->rest_ms = one_in(state, 2) ? 0 : random_between(state, 0, 20);
+    out->abandons = out->abandons && (caps & DIBS_CAP_LEASE) != 0;
 }

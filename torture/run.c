@@ -104,6 +104,17 @@ drive(struct driver *driver)
     }
 }
 
+static void
+note_pressure(const struct driver *driver, int64_t before)
+{
+    int64_t took_us = (history_now() - driver->begun) / 1000;
+    int64_t pressed = pressure_us() - before;
+    if (before < 0 || pressed < 0 || took_us <= 0)
+        return;
+    driver->scene->history->busy =
+        pressed < took_us ? (int)(pressed * 100 / took_us) : 100;
+}
+
 /* ---- from beginning to end ---- */
 
 /* asks in a process of its own */
@@ -122,6 +133,7 @@ static int
 run_crew(struct scene *scene)
 {
     struct driver driver = { .scene = scene, .begun = history_now() };
+    int64_t pressed = pressure_us();
     driver.random = random_from(scene->plan->seed, UINT64_MAX, 1, 0);
     driver.crew = scene_fork(scene, crew_live, NULL);
     if (driver.crew < 0) {
@@ -129,6 +141,7 @@ run_crew(struct scene *scene)
         return DIBS_ENOMEM;
     }
     drive(&driver);
+    note_pressure(&driver, pressed);
     atomic_store(&scene->stage->is_over, 1);
     if (process_await(driver.crew, CREW_MS * scene->plan->slow) != 0)
         stage_fail(scene->stage, DIBS_ECORRUPT, "the processes of the run do not end");

@@ -14,6 +14,7 @@
  *   freeze.[ch]   pauses without a signal
  *   scene.c       what all processes of a run share, and how they are made
  *   run.c         a run from beginning to end; look.c what it asks before and after
+ *   pressure.c    how busy the machine was meanwhile
  *   check.[ch]    the rules K1 to K13, each in check_*.c
  *   mutant.c      clients that break a rule on purpose, for each rule
  *
@@ -76,6 +77,7 @@ struct verdict {
     char first[RULE_COUNT + 1][400];   /* the first time, for people */
     int64_t handover_p50_ns, handover_p99_ns, handover_max_ns;
     int64_t slack_min_ns; /* least time between being told of a loss and the next grant */
+    int busy;             /* so much of the time, in percent, processors were lacking */
     char engine[16], url[256]; /* where; without the password */
 };
 

@@ -262,7 +262,8 @@ void
 turn_take(struct worker *worker)
 {
     const struct scene *scene = worker->scene;
-    errand_draw(&worker->errand, scene->plan, scene->stage->caps, &worker->random);
+    errand_draw(&worker->errand, scene->plan, scene->stage->caps, worker->number,
+                &worker->random);
     if (worker->moves.shape)
         worker->moves.shape(worker);
     worker->turn = history_turn(scene->history);

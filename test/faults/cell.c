@@ -167,12 +167,14 @@ print_json(const struct outcome *of)
     const struct verdict *v = &of->verdict;
     printf("{\"engine\":\"%s\",\"stage\":\"%s\",\"fault\":\"%s\",\"seed\":%llu,"
            "\"seconds\":%lld,\"acquired\":%llu,\"lost\":%llu,\"strikes\":%llu,"
-           "\"kills\":%llu,\"pauses\":%llu,\"freezes\":%llu,\"left\":%d,\"violated\":{",
+           "\"kills\":%llu,\"pauses\":%llu,\"freezes\":%llu,\"busy\":%d,\"left\":%d,"
+           "\"violated\":{",
            of->stage->family->engine, of->stage->name, of->fault->name,
            (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
            (unsigned long long)v->acquired, (unsigned long long)v->lost,
            (unsigned long long)v->strikes, (unsigned long long)v->kills,
-           (unsigned long long)v->pauses, (unsigned long long)v->freezes, of->left);
+           (unsigned long long)v->pauses, (unsigned long long)v->freezes, v->busy,
+           of->left);
     print_rules(of, "\"K%d\":%llu", ",");
     printf("},\"expected\":\"%s\",\"verdict\":\"%s\"}\n", expected_of(of->control),
            of->word);

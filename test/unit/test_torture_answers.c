@@ -256,6 +256,24 @@ starved(uint32_t client, double from, double until)
     (void)snprintf(incident->what, sizeof incident->what, "starved");
 }
 
+/* what comes after the limit may take twice as long where no processor is free, not more */
+CASE(k10_busy)
+{
+    begin();
+    had(0, 0, 1, 500, 1);
+    refused(1, 10, 245, DIBS_ETIMEDOUT)->wait_ms = 140;
+    history->busy = 100;
+    is_clean(10);
+    had(0, 0, 1, 500, 1);
+    refused(1, 10, 245, DIBS_ETIMEDOUT)->wait_ms = 140;
+    history->busy = 50;
+    breaks(10);
+    had(0, 0, 1, 500, 1);
+    refused(1, 10, 260, DIBS_ETIMEDOUT)->wait_ms = 140;
+    history->busy = 100;
+    breaks(10);
+}
+
 CASE(k10_excuses)
 {
     begin();
