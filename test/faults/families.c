@@ -3,6 +3,7 @@
  * files and Redis; families_members.c and families_sql.c have the others. See lab.h. */
 #include "lab.h"
 
+#include <string.h>
 #include <unistd.h>
 
 /* how soon replicas take over */
@@ -101,10 +102,33 @@ start_redlock(void)
     set_start_apart(&lab.set, 5, &options);
 }
 
+/* Redisson's fair locks keep the place of a waiter that was killed until somebody comes; when its
+ * time is over that is nobody's place. */
+static int
+count_dead(const server *master)
+{
+    static const char script[] =
+        "local time, count = redis.call('TIME'), 0 "
+        "local now = time[1] * 1000 + time[2] / 1000 "
+        "for _, key in ipairs(redis.call('KEYS', 'redisson_lock_timeout:*')) do "
+        "  local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2] "
+        "  local queue = key:gsub('_timeout:', '_queue:', 1) "
+        "  if tonumber(last) < now then "
+        "    count = count + redis.call('EXISTS', key, queue) "
+        "  end "
+        "end "
+        "return count";
+    return (int)server_number(master, "EVAL", script, "0");
+}
+
 static int
 count_redis(void)
 {
-    return set_count_keys(&lab.set);
+    int count = set_count_keys(&lab.set);
+    if (strstr(lab.stage->parameters, "form=fair") != NULL) {
+        count -= count_dead(set_master(&lab.set, 0));
+    }
+    return count;
 }
 
 static void
