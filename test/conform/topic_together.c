@@ -121,7 +121,7 @@ CASE(together, rolled_back)
 
 CASE(together, rolled_back_in_time)
 {
-    check_rolled_back(slowly(100), DIBS_ETIMEDOUT);
+    check_rolled_back(slowly(300), DIBS_ETIMEDOUT);
 }
 
 CASE(together, same_name_twice)

@@ -35,7 +35,7 @@ CASE(tokens, rise_over_everything)
     /* after one that waited and gave up */
     dibs_hold *hold = take_name(stage.client, NAME);
     other = peer_new();
-    waiting.wait_ms = slowly(50);
+    waiting.wait_ms = slowly(250);
     GIVES(DIBS_ETIMEDOUT, peer_acquire(other, 0, &waiting).code);
     CHECK(dibs_token(hold) > last || !has(DIBS_CAP_TOKEN));
     last = dibs_token(hold);

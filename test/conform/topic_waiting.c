@@ -174,7 +174,8 @@ CASE(waiting, cancel_races_grant)
         gang_join(canceller);
         CHECK_SAME(peer_end(other).value, 0);
         dibs_canceller_free(cancel);
-        CHECK(is_free(stage.client, NAME));
+        /* a grant that came too late may be given back in the background */
+        CHECK(comes_free(stage.client, NAME, slowly(500)));
     }
     peer_quit(other);
 }
