@@ -18,8 +18,8 @@ torture_plan_init(struct torture_plan *plan, const char *url)
     plan->seed = 1;
     plan->run_ms = 20000;
     plan->clients = 4;
-    plan->threads = 4;
-    plan->names = 6;
+    plan->threads = 6;
+    plan->names = 9;
     plan->lease_ms = 2000;
     plan->modes = 1u << DIBS_EXCLUSIVE | 1u << DIBS_SHARED | 1u << DIBS_PERMITS;
     plan->kill_every_ms = 1500;
@@ -147,20 +147,20 @@ draw_hold(uint32_t lease_ms, uint64_t *state)
 static int64_t
 hurry_ms(const struct torture_plan *plan)
 {
-    uint64_t threads = (uint64_t)plan->clients * plan->threads / 2;
+    uint64_t threads = (uint64_t)plan->clients * (plan->threads / 3);
     int64_t least = (int64_t)(threads * (uint64_t)plan->run_ms / (HISTORY_TURNS / 4));
     return least > HURRY_MS ? least : HURRY_MS;
 }
 
-/* Every other thread hurries: the last half of the names is for these, and a turn there is as
+/* Every third thread hurries: the last third of the names is for these, and a turn there is as
  * short as can be. Who is patient has names of its own, where locks are had for long and many
  * wait; else each would wait for the others most of the time. */
 static void
 draw_pace(struct errand *out, const struct torture_plan *plan, uint32_t thread,
           uint64_t *state)
 {
-    uint32_t slow = plan->names - plan->names / 2;
-    if (thread % 2 == 1 && slow < plan->names) {
+    uint32_t slow = plan->names - plan->names / 3;
+    if (thread % 3 == 2 && slow < plan->names) {
         out->name = slow + (uint32_t)random_below(state, plan->names - slow);
         out->rest_ms = random_between(state, 0, 2 * hurry_ms(plan));
         out->abandons = one_in(state, plan->lease_ms);

@@ -9,12 +9,17 @@
 #define LEAST_ACQUIRED 10
 #define STRIKES_LEAST 2
 #define START_LIMIT_S 90
+#define LONGER 3
+/* so often a control is tried, and so far apart are the seeds */
+#define CONTROL_TRIES 5
+#define CONTROL_STEP 1000
 
 struct outcome {
     const struct stage *stage;
     const struct fault *fault;
     const struct control *control; /* NULL: clean is expected */
     const struct cell_options *options;
+    uint64_t seed; /* of the run that the verdict is of; its counts are of all */
     struct verdict verdict;
     int64_t run_ms;
     int left;
@@ -54,8 +59,8 @@ make_plan(struct torture_plan *plan, const struct stage *stage,
     plan->kill_every_ms = pace * lab.lease_ms;
     plan->pause_every_ms = pace * lab.lease_ms;
     if ((stage->is & IS_CROWDED) != 0) {
-        plan->threads = 6;
-        plan->names = 6;
+        plan->threads = 9;
+        plan->names = 9;
     }
     plan->fault = hurt;
     plan->slow = slow_factor();
@@ -118,6 +123,12 @@ proves_nothing(const struct outcome *of)
            (strikes && of->verdict.strikes == 0);
 }
 
+static int
+is_not_shown(const struct outcome *of)
+{
+    return of->control != NULL && of->control->shows != 0 && broken_rules(of) == 0;
+}
+
 /* of a run that broke nothing but what it may */
 static const char *
 expected_word(const struct control *control, uint32_t rules)
@@ -166,15 +177,16 @@ print_json(const struct outcome *of)
 {
     const struct verdict *v = &of->verdict;
     printf("{\"engine\":\"%s\",\"stage\":\"%s\",\"fault\":\"%s\",\"seed\":%llu,"
+           "\"last_seed\":%llu,"
            "\"seconds\":%lld,\"acquired\":%llu,\"lost\":%llu,\"strikes\":%llu,"
            "\"kills\":%llu,\"pauses\":%llu,\"freezes\":%llu,\"busy\":%d,\"left\":%d,"
            "\"violated\":{",
            of->stage->family->engine, of->stage->name, of->fault->name,
-           (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
-           (unsigned long long)v->acquired, (unsigned long long)v->lost,
-           (unsigned long long)v->strikes, (unsigned long long)v->kills,
-           (unsigned long long)v->pauses, (unsigned long long)v->freezes, v->busy,
-           of->left);
+           (unsigned long long)of->options->seed, (unsigned long long)of->seed,
+           (long long)(of->run_ms / 1000), (unsigned long long)v->acquired,
+           (unsigned long long)v->lost, (unsigned long long)v->strikes,
+           (unsigned long long)v->kills, (unsigned long long)v->pauses,
+           (unsigned long long)v->freezes, v->busy, of->left);
     print_rules(of, "\"K%d\":%llu", ",");
     printf("},\"expected\":\"%s\",\"verdict\":\"%s\"}\n", expected_of(of->control),
            of->word);
@@ -187,7 +199,7 @@ print_line(const struct outcome *of)
     printf("%s %s %s seed %llu: %lld s, %llu acquired, %llu lost, %llu strikes, "
            "%llu kills, %llu pauses (%llu frozen); violations: ",
            of->stage->family->engine, of->stage->name, of->fault->name,
-           (unsigned long long)of->options->seed, (long long)(of->run_ms / 1000),
+           (unsigned long long)of->seed, (long long)(of->run_ms / 1000),
            (unsigned long long)v->acquired, (unsigned long long)v->lost,
            (unsigned long long)v->strikes, (unsigned long long)v->kills,
            (unsigned long long)v->pauses, (unsigned long long)v->freezes);
@@ -214,16 +226,36 @@ report(const struct outcome *of)
     }
 }
 
-/* on a machine that is so busy that nothing happened: once more, for longer */
+static void
+run_once(struct outcome *of, const struct torture_plan *plan)
+{
+    char why[256] = "";
+    struct verdict before = of->verdict, *now = &of->verdict;
+    if (torture_run(plan, now, why) != 0) {
+        FAIL("%s: %s", lab.url, why);
+    }
+    now->acquired += before.acquired;
+    now->lost += before.lost;
+    now->strikes += before.strikes;
+    now->kills += before.kills;
+    now->pauses += before.pauses;
+    now->freezes += before.freezes;
+    of->seed = plan->seed;
+}
+
+/* Once more, for longer, on a machine that is so busy that nothing happened; and a control until
+ * it is shown, with other seeds. */
 static void
 run_plan(struct outcome *of, struct torture_plan *plan)
 {
-    char why[256] = "";
-    for (int i = 0; i < 2 && (i == 0 || proves_nothing(of)); i++) {
-        if (torture_run(plan, &of->verdict, why) != 0) {
-            FAIL("%s: %s", lab.url, why);
-        }
-        plan->run_ms *= 3;
+    run_once(of, plan);
+    if (proves_nothing(of)) {
+        plan->run_ms *= LONGER;
+        run_once(of, plan);
+    }
+    for (int i = 1; i < CONTROL_TRIES && is_not_shown(of); i++) {
+        plan->seed = of->options->seed + (uint64_t)i * CONTROL_STEP;
+        run_once(of, plan);
     }
 }
 
@@ -244,9 +276,10 @@ cell_run(const struct stage *stage, const struct fault *fault,
     struct torture_fault hurt = make_fault(stage, fault, options->seed);
     make_plan(&plan, stage, &hurt, options);
     of.run_ms = plan.run_ms;
-    limit_time((unsigned)(5 * of.run_ms / 1000 + slowly(START_LIMIT_S)));
-    run_plan(&of, &plan);
     of.control = control_of(stage, fault);
+    limit_time((unsigned)(2 * (LONGER + CONTROL_TRIES) * of.run_ms / 1000 +
+                          slowly(START_LIMIT_S)));
+    run_plan(&of, &plan);
     of.left = count_left(hurt.heal_ms);
     judge(&of);
     report(&of);

@@ -61,7 +61,7 @@ FNR == NR {
     cell = member("stage") " " member("fault")
     if (!(cell in seed)) {
         cells[++count] = cell
-        seed[cell] = member("seed")
+        seed[cell] = member("last_seed") ? member("last_seed") : member("seed")
         length_s[cell] = member("seconds")
     }
     runs++
