@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where a database begins: its files, which take a second to make and a moment to copy; its
- * certificates; its clock. See parts.h and servers.h.
+ * certificates. See parts.h and servers.h.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "parts.h"
-
-/* ---- commands ---- */
-
-static void
-copy(const char *from, const server *to, const char *as)
-{
-    struct words words;
-    memset(&words, 0, sizeof(words));
-    word_pair(&words, "cp", "-a");
-    word_pair(&words, from, word_make(&words, "%s/%s", to->folder, as));
-    run_surely(&words);
-}
 
 void
 own_folder(const server *of)
@@ -75,7 +62,7 @@ data_begin(const server *of, const char *kind)
         (void)snprintf(path, sizeof(path), "%s/%s", made, kind);
     }
     if (made != NULL && access(path, R_OK) == 0) {
-        copy(path, of, "data");
+        server_copy(path, of, "data");
     } else {
         find_maker(kind)->make(of);
     }
@@ -103,45 +90,11 @@ data_add_certs(const server *of)
     const char *cert = of->options.cert != NULL ? of->options.cert : "server";
     char path[256], name[16];
     (void)snprintf(path, sizeof(path), "%s/ca.crt", of->options.certs);
-    copy(path, of, "ca.crt");
+    server_copy(path, of, "ca.crt");
     for (int i = 0; i < 2; i++) {
         (void)snprintf(path, sizeof(path), "%s/%s.%s", of->options.certs, cert,
                        suffixes[i]);
         (void)snprintf(name, sizeof(name), "own.%s", suffixes[i]);
-        copy(path, of, name);
+        server_copy(path, of, name);
     }
-}
-
-/* ---- the clock ---- */
-
-void
-clock_begin(const server *of)
-{
-    if (of->options.clock) {
-        copy(CLOCK_LIBRARY, of, "clock.so");
-        server_set_clock(of, 0);
-    }
-}
-
-void
-clock_words(struct words *to, const server *of)
-{
-    if (of->options.clock) {
-        word_add(to, "env");
-        word_add(to, word_make(to, "LD_PRELOAD=%s/clock.so", of->folder));
-        word_add(to, word_make(to, "CLOCK_FILE=%s/clock", of->folder));
-    }
-}
-
-void
-server_set_clock(const server *of, int64_t off_ms)
-{
-    char path[96];
-    int64_t off_ns = off_ms * 1000000;
-    CHECK(of->options.clock);
-    (void)snprintf(path, sizeof(path), "%s/clock", of->folder);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    CHECK(fd >= 0);
-    CHECK(pwrite(fd, &off_ns, sizeof(off_ns), 0) == (ssize_t)sizeof(off_ns));
-    close(fd);
 }

@@ -50,7 +50,6 @@ void
 mariadb_words(struct words *to, const server *of)
 {
     word_pair(to, "--pdeathsig", "KILL");
-    clock_words(to, of);
     word_pair(to, word_daemon(to, "mariadbd"), "--no-defaults");
     add_user(to);
     word_add(to, word_make(to, "--datadir=%s/data", of->folder));
@@ -78,7 +77,6 @@ mariadb_start(server *out, const server_options *options)
     if (out->options.certs != NULL) {
         data_add_certs(out);
     }
-    clock_begin(out);
     server_run(out);
 }
 

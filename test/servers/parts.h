@@ -104,8 +104,15 @@ void wires_start_patient(wires *out, const int *targets, int count, int64_t pati
 #define BESIDE "127.0.1.1"
 void wires_start_beside(wires *out, const int *targets, int count, int64_t patience_ms);
 
-/* server_file opens a file in the server's folder for writing. */
+/* server_file opens a file in the server's folder for writing; server_copy copies a file or
+ * a folder there. */
 FILE *server_file(const server *server, const char *name);
+void server_copy(const char *from, const server *to, const char *as);
+
+/* preload_begin makes what a server needs that is to have a clock of its own or to lose
+ * power; preload_words adds what makes the program that follows use it. */
+void preload_begin(const server *of);
+void preload_words(struct words *to, const server *of);
 
 /* run_words runs a command to its end; returns what it printed, for free(), and its status.
  * run_surely fails unless the status is 0. */
@@ -129,11 +136,6 @@ void data_begin(const server *of, const char *kind);
 void data_add_certs(const server *of);
 void postgres_make_data(const server *of);
 void mariadb_make_data(const server *of);
-
-/* clock_begin makes the clock of a server, if it is to have one; clock_words adds what makes
- * the program that follows use it. */
-void clock_begin(const server *of);
-void clock_words(struct words *to, const server *of);
 
 /* sql_words, by means of one of the others, adds what runs statements in a database. */
 void sql_words(struct words *to, const server *of, const char *database,

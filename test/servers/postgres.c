@@ -124,7 +124,6 @@ postgres_words(struct words *to, const server *of)
 {
     /* ended so, it leaves nothing in the system */
     as_postgres(to, "QUIT");
-    clock_words(to, of);
     word_add(to, postgres_program(to, "postgres"));
     word_pair(to, "-D", word_make(to, "%s/data", of->folder));
     word_list(to, of->options.more);
@@ -138,7 +137,6 @@ postgres_start(server *out, const server_options *options)
     if (out->options.certs != NULL) {
         data_add_certs(out);
     }
-    clock_begin(out);
     write_config(out);
     write_access(out);
     own_folder(out);

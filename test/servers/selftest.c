@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cases.h"
@@ -123,6 +124,100 @@ test_durable(void)
     server_kill(&one);
     server_restart(&one);
     CHECK_SAME(server_number(&one, "GET", "a"), 1);
+}
+
+/* off from ours by so much; the server reads its clock when it is asked something */
+static void
+check_clock(int64_t off_ms)
+{
+    int64_t seconds =
+        server_number(&one, "EVAL", "return redis.call('TIME')[1] + 0", "0");
+    CHECK_WITHIN(seconds - time(NULL), off_ms / 1000 - slow_factor(), off_ms / 1000 + 1);
+}
+
+/* what lives for a minute is gone in a moment; the clock of other times is not moved */
+static void
+check_clocks(const char *program)
+{
+    server_options options = { .program = program, .clock = 1 };
+    server_start(&one, &options);
+    check_clock(0);
+    server_do(&one, "SET", "a", "1", "PX", "60000");
+    CHECK_SAME(server_number(&one, "GET", "a"), 1);
+    server_set_clock(&one, 3600 * 1000);
+    check_clock(3600 * 1000);
+    CHECK(server_answers(&one, "(nil)", "GET", "a"));
+    server_set_clock(&one, -3600 * 1000);
+    check_clock(-3600 * 1000);
+    server_kill(&one);
+    server_restart(&one);
+    check_clock(-3600 * 1000);
+    server_stop(&one);
+}
+
+static void
+test_clock(void)
+{
+    check_clocks("redis-server");
+    if (server_present("valkey-server")) {
+        check_clocks("valkey-server");
+    }
+}
+
+/* counts up to a number, and returns what is left of it without power */
+static int64_t
+count_and_fail(int upto)
+{
+    for (int i = (int)server_number(&one, "INCRBY", "a", "0"); i < upto; i++) {
+        server_do(&one, "INCR", "a");
+    }
+    server_lose_power(&one);
+    server_restart(&one);
+    return server_number(&one, "INCRBY", "a", "0");
+}
+
+static void
+check_power_kept(const char *program)
+{
+    server_options options = { .program = program, .durable = 1, .power = 1 };
+    server_start(&one, &options);
+    for (int upto = 5; upto <= 25; upto += 5) {
+        CHECK_SAME(count_and_fail(upto), upto);
+    }
+    server_stop(&one);
+}
+
+/* the last second is lost, unless it was synced just then, and nothing more; by a kill
+ * nothing is */
+static void
+check_power_lost(const char *program)
+{
+    server_options options = { .program = program, .everysec = 1, .power = 1 };
+    int lost = 0;
+    server_start(&one, &options);
+    server_do(&one, "SET", "b", "1");
+    sleep_ms(slowly(2500));
+    for (int i = 0; i < 5; i++) {
+        lost += count_and_fail(20) < 20;
+        CHECK_SAME(server_number(&one, "GET", "b"), 1);
+    }
+    CHECK(lost > 0);
+    server_do(&one, "SET", "a", "30");
+    server_kill(&one);
+    server_restart(&one);
+    CHECK_SAME(server_number(&one, "GET", "a"), 30);
+    server_stop(&one);
+}
+
+static void
+test_power(void)
+{
+    check_power_kept("redis-server");
+    check_power_lost("redis-server");
+    if (server_present("valkey-server")) {
+        check_power_kept("valkey-server");
+        check_power_lost("valkey-server");
+    }
 }
 
 static void
@@ -295,10 +390,12 @@ test_hole(void)
 }
 
 static const struct test_case cases[] = {
-    { "one", test_one },           { "durable", test_durable }, { "acl", test_acl },
-    { "sockets", test_sockets },   { "valkey", test_valkey },   { "apart", test_apart },
-    { "sentinel", test_sentinel }, { "cluster", test_cluster }, { "kept", test_kept },
-    { "hole", test_hole },
+    { "one", test_one },           { "durable", test_durable },
+    { "acl", test_acl },           { "clock", test_clock },
+    { "power", test_power },       { "sockets", test_sockets },
+    { "valkey", test_valkey },     { "apart", test_apart },
+    { "sentinel", test_sentinel }, { "cluster", test_cluster },
+    { "kept", test_kept },         { "hole", test_hole },
 };
 
 int

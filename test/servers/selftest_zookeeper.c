@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cases.h"
 
@@ -118,6 +119,41 @@ test_containers(void)
     tree_close(&on);
 }
 
+/* off from ours by so much, as a node says that is made now */
+static void
+check_clock(tree *on, int64_t off_ms)
+{
+    tree_stat stat;
+    CHECK_SAME(tree_make(on, "/now", "", TREE_PLAIN, NULL, 0), 0);
+    CHECK_SAME(tree_stat_of(on, "/now", &stat), 0);
+    CHECK_SAME(tree_delete(on, "/now"), 0);
+    CHECK_WITHIN(stat.ctime_ms / 1000 - time(NULL), off_ms / 1000 - slow_factor(),
+                 off_ms / 1000 + 1);
+}
+
+/* the wall clock is moved, and no session ends earlier or later by that */
+static void
+test_clock(void)
+{
+    server_options options = { .clock = 1 };
+    tree on, left;
+    zookeeper_start(&one, &options);
+    CHECK_SAME(tree_open(&on, one.port, 60000), 0);
+    CHECK_SAME(tree_make(&on, "/e", "", TREE_EPHEMERAL, NULL, 0), 0);
+    check_clock(&on, 0);
+    server_set_clock(&one, 3600 * 1000);
+    check_clock(&on, 3600 * 1000);
+    sleep_ms(5 * ZOOKEEPER_TICK_MS);
+    CHECK_SAME(tree_count(&one, "/"), 1);
+    CHECK_SAME(tree_open(&left, one.port, 1000), 0);
+    CHECK_SAME(tree_make(&left, "/f", "", TREE_EPHEMERAL, NULL, 0), 0);
+    server_set_clock(&one, -3600 * 1000);
+    check_clock(&on, -3600 * 1000);
+    tree_leave(&left);
+    await_count(&one, "/", 1, slowly(3000));
+    tree_close(&on);
+}
+
 static void
 test_wires(void)
 {
@@ -182,10 +218,8 @@ test_ensemble(void)
 }
 
 static const struct test_case cases[] = {
-    { "one", test_one },
-    { "containers", test_containers },
-    { "wires", test_wires },
-    { "ensemble", test_ensemble },
+    { "one", test_one },     { "containers", test_containers }, { "clock", test_clock },
+    { "wires", test_wires }, { "ensemble", test_ensemble },
 };
 
 int

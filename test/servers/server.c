@@ -42,6 +42,16 @@ server_file(const server *of, const char *name)
     return file;
 }
 
+void
+server_copy(const char *from, const server *to, const char *as)
+{
+    struct words words;
+    memset(&words, 0, sizeof(words));
+    word_pair(&words, "cp", "-a");
+    word_pair(&words, from, word_make(&words, "%s/%s", to->folder, as));
+    run_surely(&words);
+}
+
 static void
 write_acl(const server *of)
 {
@@ -87,8 +97,9 @@ add_options(struct words *to, const server *of)
     word_pair(to, "--bind", "127.0.0.1");
     word_pair(to, "--dir", of->folder);
     word_pair(to, "--save", "");
-    word_pair(to, "--appendonly", of->options.durable ? "yes" : "no");
-    word_pair(to, "--appendfsync", "always");
+    word_pair(to, "--appendonly",
+              of->options.durable || of->options.everysec ? "yes" : "no");
+    word_pair(to, "--appendfsync", of->options.everysec ? "everysec" : "always");
     word_pair(to, "--enable-debug-command", "yes");
     if (of->options.unix_socket) {
         word_pair(to, "--unixsocket", of->socket_path);
@@ -170,6 +181,7 @@ server_prepare(server *out, int kind, const server_options *options)
     if (out->options.acl != NULL) {
         write_acl(out);
     }
+    preload_begin(out);
 }
 
 void
@@ -179,6 +191,7 @@ server_respawn(server *again)
     char log[96];
     CHECK(again->pid == 0 && !again->kept);
     memset(&words, 0, sizeof(words));
+    preload_words(&words, again);
     word_add(&words, again->options.program);
     kinds[again->kind].add(&words, again);
     (void)snprintf(log, sizeof(log), "%s/log", again->folder);

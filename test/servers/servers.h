@@ -10,7 +10,8 @@
  * tests use, one after the other. certs.c: certificates for TLS. zookeeper.c: ZooKeeper;
  * tree.c: a small client of it. etcd.c, consul.c: those; http.c: how they are asked.
  * postgres.c, pgbouncer.c, mariadb.c: those; sql.c: how they are asked, data.c: where they
- * begin. wires.c: connections that can be cut, held up and spoiled.
+ * begin. preload.c: clocks that are moved, and power that fails. wires.c: connections that
+ * can be cut, held up and spoiled.
  *
  * What goes wrong here fails the test, unless it is said otherwise. Every wait has a
  * limit. Start servers from the main thread: they die with the thread that did.
@@ -23,19 +24,21 @@
 /* ---- one server ---- */
 
 /* How to run a server; zeroed it is redis-server with nothing kept on disk. Strings and
- * lists must live as long as the server. Of these a ZooKeeper knows `more` and `config`
- * only, etcd and Consul also certs and acl, databases all but program, unix_socket
- * and acl. */
+ * lists must live as long as the server. Of these a ZooKeeper knows `more`, `config` and
+ * `clock` only; etcd and Consul the first two, certs and acl; databases all but program,
+ * everysec, unix_socket, acl and power. */
 typedef struct server_options {
     const char *program;     /* NULL: "redis-server" */
     int durable;             /* every write is on disk before it is answered */
+    int everysec;            /* ... or about a second later */
     int unix_socket;         /* also listens at server.socket_path */
     const char *certs;       /* a folder of certs_make: also listens at server.tls_port */
     const char *cert;        /* which certificate in it; NULL: "server" */
     const char *acl;         /* the text of an ACL file; see ask.c for who we are then */
     const char *const *more; /* more arguments, NULL at the end; Java's, of ZooKeeper */
     const char *config; /* more lines of a configuration, where there is such a file */
-    int clock;          /* databases: it has a clock of its own, see server_set_clock */
+    int clock;          /* it has a clock of its own, see server_set_clock */
+    int power; /* it can be ended by server_lose_power; not together with `clock` */
 } server_options;
 
 typedef struct server {
@@ -74,6 +77,14 @@ void server_stop(server *server);
 void server_kill(server *server);
 void server_restart(server *server);
 void server_respawn(server *server);
+
+/* server_lose_power is server_kill, as if the machine of that Redis had failed (`power`): what
+ * it wrote and no fsync has confirmed is gone. */
+void server_lose_power(server *server);
+
+/* server_set_clock moves the wall clock of a server that has one of its own (`clock`): it is
+ * off from the true time by that much from now on. */
+void server_set_clock(const server *server, int64_t off_ms);
 
 /* server_pause stops it where it is, and returns when it stands still; server_resume lets
  * it go on. */
@@ -214,6 +225,7 @@ typedef struct tree {
 /* What Stat says, as far as tests ask. */
 typedef struct tree_stat {
     int64_t czxid, mzxid, owner; /* owner: the session of an ephemeral node, or 0 */
+    int64_t ctime_ms;            /* when it was made, by the clock of who leads */
     int32_t version, child_count;
 } tree_stat;
 
@@ -361,10 +373,6 @@ int sql_count_clients(const server *server);
  * layouts that have tables keep them there; sql_show prints them, for people. */
 int sql_count_locks(const server *server, const char *database);
 void sql_show(const server *server, const char *database);
-
-/* server_set_clock moves the clock of a server that has one of its own (`clock`): it is off
- * from the true time by that much from now on. */
-void server_set_clock(const server *server, int64_t off_ms);
 
 /* data_make makes the files that a server begins with, in a folder that is not there yet.
  * Where $SERVERS_DATA/postgres and $SERVERS_DATA/mariadb are such, servers begin with copies

@@ -339,7 +339,8 @@ tree_stat_of(tree *on, const char *path, tree_stat *out)
     }
     out->czxid = get_long(answer);
     out->mzxid = get_long(answer);
-    answer->at += 16; /* ctime, mtime */
+    out->ctime_ms = get_long(answer);
+    answer->at += 8; /* mtime */
     out->version = get_int(answer);
     answer->at += 8; /* cversion, aversion */
     out->owner = get_long(answer);
