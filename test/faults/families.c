@@ -13,8 +13,10 @@ server_options
 options_of_stage(void)
 {
     return (server_options){ .durable = (lab.stage->is & IS_DURABLE) != 0,
+                             .everysec = (lab.stage->is & IS_EVERYSEC) != 0,
                              .more = lab.more,
-                             .clock = (lab.needs & CAN_CLOCK) != 0 };
+                             .clock = (lab.needs & CAN_CLOCK) != 0,
+                             .power = (lab.needs & CAN_POWER) != 0 };
 }
 
 /* ---- files ---- */
@@ -153,7 +155,8 @@ heal_failover(int64_t lease_ms)
 
 const struct family family_redis = { OF_REDIS, .scheme = "redis://",
                                      .start_one = server_start,
-                                     .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT };
+                                     .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT |
+                                            CAN_CLOCK };
 
 const struct family family_valkey = { .engine = "redis",
                                       .title = "valkey-server",
@@ -162,7 +165,8 @@ const struct family family_valkey = { .engine = "redis",
                                       .start_one = valkey_start,
                                       .count_left = count_redis,
                                       .show_left = show_redis,
-                                      .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT };
+                                      .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT |
+                                             CAN_CLOCK };
 
 const struct family family_sentinel = { OF_REDIS,
                                         .scheme = "redis+sentinel://",
@@ -183,4 +187,4 @@ const struct family family_redlock = { .engine = "redlock",
                                        .count_left = count_redis,
                                        .show_left = show_redis,
                                        .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT |
-                                              CAN_MEMBER };
+                                              CAN_MEMBER | CAN_CLOCK | CAN_CLOCK_BACK };

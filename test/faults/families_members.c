@@ -19,7 +19,8 @@ start_ensemble(void)
 {
     static char config[32];
     (void)snprintf(config, sizeof(config), "syncLimit=%d", MISSED_MS / ZOOKEEPER_TICK_MS);
-    server_options options = { .config = config };
+    server_options options = options_of_stage();
+    options.config = config;
     zookeeper_start_ensemble(&lab.set, &options, &lab.between);
 }
 
@@ -60,7 +61,8 @@ heal_zookeeper(int64_t lease_ms)
     .show_left = show_nodes, .heal_ms = heal_zookeeper
 
 const struct family family_zookeeper = { OF_ZOOKEEPER, .start_one = zookeeper_start,
-                                         .can = CAN_KILL | CAN_CUT | CAN_WIRE };
+                                         .can = CAN_KILL | CAN_CUT | CAN_WIRE |
+                                                CAN_CLOCK | CAN_CLOCK_BACK };
 
 /* a leader that is cut off still votes, and wins with what it alone has written: see
  * test/engine/zookeeper/ensemble.c */
@@ -68,7 +70,8 @@ const struct family family_ensemble = { OF_ZOOKEEPER, .start = start_ensemble,
                                         .leader = zookeeper_leader,
                                         .cut_off = cut_off_zookeeper,
                                         .can = CAN_KILL | CAN_CUT | CAN_WIRE |
-                                               CAN_MEMBER | CAN_LEADER | CAN_PART };
+                                               CAN_MEMBER | CAN_LEADER | CAN_PART |
+                                               CAN_CLOCK | CAN_CLOCK_BACK };
 
 /* ---- etcd and Consul ---- */
 

@@ -27,15 +27,18 @@ enum {
     CAN_SCRIPT = 1 << 6,    /* scripts may be forgotten */
     CAN_FORGET = 1 << 7,    /* all else may be, too */
     CAN_FAIL_OVER = 1 << 8, /* replicas take over */
-    CAN_CLOCK = 1 << 9      /* the server has a clock of its own */
+    CAN_CLOCK = 1 << 9,     /* servers have clocks of their own */
+    CAN_CLOCK_BACK = 1 << 10, /* ... one of which may go back: that blocks nobody */
+    CAN_POWER = 1 << 11       /* what is not on the disk yet may be lost */
 };
 
 /* More about a stage. */
 enum {
-    IS_DURABLE = 1 << 0, /* what the server is told survives kill -9 */
+    IS_DURABLE = 1 << 0, /* what the server is told survives kill -9 and power failures */
     IS_GUARDED = 1 << 1, /* ?guard=: closed for a lease after it forgot */
     IS_QUARANTINED = 1 << 2,
-    IS_CROWDED = 1 << 3 /* long leases: more threads and names, so that enough happens */
+    IS_CROWDED = 1 << 3, /* long leases: more threads and names, so that enough happens */
+    IS_EVERYSEC = 1 << 4 /* it survives kill -9; the last second, no power failure */
 };
 
 /* Servers of one kind. */
@@ -153,6 +156,7 @@ int strike_flap(uint64_t random, int64_t ms);
 int strike_scripts(uint64_t random, int64_t ms);
 int strike_forget(uint64_t random, int64_t ms);
 int strike_clock(uint64_t random, int64_t ms);
+int strike_power(uint64_t random, int64_t ms);
 int strike_member_kill(uint64_t random, int64_t ms);
 int strike_member_stop(uint64_t random, int64_t ms);
 int strike_member_part(uint64_t random, int64_t ms);

@@ -17,12 +17,11 @@ strike_nothing(uint64_t random, int64_t ms)
     return -1;
 }
 
-int
-strike_restart(uint64_t random, int64_t ms)
+static int
+end_all(void (*end)(server *), int64_t ms)
 {
-    (void)random;
     for (int i = 0; i < keepers(); i++) {
-        server_kill(&lab.set.servers[i]);
+        end(&lab.set.servers[i]);
     }
     sleep_ms(ms);
     for (int i = 0; i < keepers(); i++) {
@@ -30,6 +29,20 @@ strike_restart(uint64_t random, int64_t ms)
     }
     set_await(&lab.set);
     return 0;
+}
+
+int
+strike_restart(uint64_t random, int64_t ms)
+{
+    (void)random;
+    return end_all(server_kill, ms);
+}
+
+int
+strike_power(uint64_t random, int64_t ms)
+{
+    (void)random;
+    return end_all(server_lose_power, ms);
 }
 
 int
@@ -113,14 +126,39 @@ strike_forget(uint64_t random, int64_t ms)
     return 0;
 }
 
-/* Forward, by more than a lease. Set back, a clock makes the locks of the dead last for as
- * long: nobody would be granted anything in this run. */
+/* Forward, by more than a lease. Set back, the clock of the only server makes the locks of
+ * the dead last for as long: nobody would be granted anything in this run. */
+static int64_t
+clock_forward(uint64_t random)
+{
+    static int64_t off_ms;
+    off_ms += 2 * lab.lease_ms + (int64_t)(random >> 8) % (8 * lab.lease_ms);
+    return off_ms;
+}
+
+/* forward and back, but the keys of the dead must be gone when they are counted */
+static int64_t
+clock_anywhere(uint64_t random)
+{
+    return (int64_t)(random >> 8) % (4 * lab.lease_ms);
+}
+
+/* of servers that vote by their clocks it is always the same one's */
+static server *
+whose_clock(uint64_t random)
+{
+    static int first = -1;
+    int index = (int)((random >> 40) % (uint64_t)lab.set.count);
+    first = first < 0 ? index : first;
+    return &lab.set.servers[lab.stage->family->leader != NULL ? index : first];
+}
+
 int
 strike_clock(uint64_t random, int64_t ms)
 {
-    static int64_t off_ms;
+    int goes_back = (lab.stage->family->can & CAN_CLOCK_BACK) != 0;
     (void)ms;
-    off_ms += 2 * lab.lease_ms + (int64_t)(random >> 8) % (8 * lab.lease_ms);
-    server_set_clock(&lab.set.servers[0], off_ms);
+    server_set_clock(whose_clock(random),
+                     goes_back ? clock_anywhere(random) : clock_forward(random));
     return 0;
 }

@@ -59,7 +59,7 @@ look "$table"
 
 # and what is wrong is found
 for row in '| x | all | `conform/death/holder_kiled@*` | y |' '| x | all | some | y |' \
-    '| x | all | `lab/redis/clock` | y |' '| x | all | none | see `redis/refuse/nothing` |'; do
+    '| x | all | `lab/etcd/clock` | y |' '| x | all | none | see `redis/refuse/nothing` |'; do
     { cat "$table"; echo "$row"; } >"$work/table.md"
     if look "$work/table.md" >"$work/found"; then
         echo "not noticed: $row"
