@@ -143,13 +143,18 @@ int dibs__resp_is_stalled(resp_server *server, uint64_t hash);
  * travel in one request, with any hash of that lane. */
 unsigned dibs__resp_lane(const resp_server *server, uint64_t hash);
 
-/* warn writes what users of such a server should know, if there is anything: risk.c.
- * is_guarded: it does no harm if locks are forgotten. judge does so by what the server said
- * to INFO memory and INFO persistence, which may be errors. */
-void dibs__resp_warn(char *notice, size_t size, resp_server *server, int is_guarded,
+/* What a URL asks for, so that forgetting does no harm: of all locks, of the last ones too. */
+enum resp_care { RESP_NO_CARE, RESP_GUARDED, RESP_QUARANTINED };
+
+/* warn writes what users of such a server should know, if there is anything: risk.c. judge
+ * does so by what the server said to the requests that ask_risk writes, RESP_RISKS of them;
+ * these may be errors. */
+#define RESP_RISKS 3
+void dibs__resp_ask_risk(resp_command commands[RESP_RISKS]);
+void dibs__resp_warn(char *notice, size_t size, resp_server *server, enum resp_care care,
                      dibs_time deadline);
-void dibs__resp_judge(char *notice, size_t size, const redisReply *memory,
-                      const redisReply *persistence, int is_guarded);
+void dibs__resp_judge(char *notice, size_t size, redisReply *const replies[RESP_RISKS],
+                      enum resp_care care);
 
 /* ---- replies ---- */
 

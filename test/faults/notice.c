@@ -34,6 +34,10 @@ static const struct setting evicting = {
 static const struct setting full = {
     { "--maxmemory", "100mb", "--maxmemory-policy", "noeviction" }, NULL
 };
+/* the last second may not be on the disk */
+static const struct setting everysec = {
+    { "--appendonly", "yes", "--appendfsync", "everysec" }, NULL
+};
 
 /* PostgreSQL; without a word it does not sync here, for speed */
 #define SYNCED "-c", "fsync=on"

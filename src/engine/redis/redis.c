@@ -199,9 +199,12 @@ warn_of(void *context, resp_server *server)
     const struct warning *warning = context;
     const struct redis *redis = warning->redis;
     dibs_session *session = redis->session;
+    enum resp_care care = redis->quarantine      ? RESP_QUARANTINED
+                          : redis->guard_ms != 0 ? RESP_GUARDED
+                                                 : RESP_NO_CARE;
     if (!session->notice[0])
-        dibs__resp_warn(session->notice, sizeof session->notice, server,
-                        redis->guard_ms != 0 || redis->quarantine, warning->deadline);
+        dibs__resp_warn(session->notice, sizeof session->notice, server, care,
+                        warning->deadline);
     return DIBS_OK;
 }
 

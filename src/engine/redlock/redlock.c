@@ -143,8 +143,8 @@ warn_of(const struct redlock *redlock, const struct round *round, int node)
     dibs_session *session = redlock->session;
     if (!session->notice[0])
         dibs__resp_judge(session->notice, sizeof session->notice,
-                         reply_of(round, node, 2), reply_of(round, node, 3),
-                         redlock->guard_ms != 0);
+                         &round->replies[(unsigned)node * round->count + 2],
+                         redlock->guard_ms != 0 ? RESP_GUARDED : RESP_NO_CARE);
 }
 
 /* a first round: are they there, do they let us in, what time is it? */
@@ -152,21 +152,19 @@ static int
 greet(struct redlock *redlock, dibs_time deadline, dibs_error *err)
 {
     char ids[NODES_MAX][RUN_ID_LEN + 1] = { "" };
-    resp_command commands[4] = { 0 };
+    resp_command commands[2 + RESP_RISKS] = { 0 };
     struct round round = { .redlock = redlock,
                            .script = SCRIPT_NONE,
                            .commands = commands,
-                           .count = 4,
+                           .count = 2 + RESP_RISKS,
                            .nodes = dibs__redlock_all(redlock) };
     dibs_time limit = redlock->host->now() + GREET_LIMIT;
     int answered = 0, denied = 0;
     round.deadline = deadline < limit ? deadline : limit;
     dibs__resp_word(&commands[0], "TIME");
-    for (int i = 1; i < 4; i++) {
-        static const char *const sections[] = { "server", "memory", "persistence" };
-        dibs__resp_word(&commands[i], "INFO");
-        dibs__resp_word(&commands[i], sections[i - 1]);
-    }
+    dibs__resp_word(&commands[1], "INFO");
+    dibs__resp_word(&commands[1], "server");
+    dibs__resp_ask_risk(&commands[2]);
     int rc = dibs__redlock_begin(&round, err);
     if (rc)
         return rc;
