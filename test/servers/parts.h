@@ -104,6 +104,11 @@ void wires_start_patient(wires *out, const int *targets, int count, int64_t pati
 #define BESIDE "127.0.1.1"
 void wires_start_beside(wires *out, const int *targets, int count, int64_t patience_ms);
 
+/* wires_start_sparing is wires_start, but of what comes from the address SPARED nothing is
+ * cut, held up or muted. */
+#define SPARED "127.0.0.2"
+void wires_start_sparing(wires *out, const int *targets, int count);
+
 /* server_file opens a file in the server's folder for writing; server_copy copies a file or
  * a folder there. */
 FILE *server_file(const server *server, const char *name);

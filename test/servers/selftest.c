@@ -20,6 +20,7 @@
 
 static server one;
 static server_set set;
+static wires lines;
 static char folder[64];
 
 static void
@@ -27,6 +28,7 @@ clean_up(void)
 {
     server_stop(&one);
     set_stop(&set);
+    wires_stop(&lines);
     if (folder[0] != '\0') {
         remove_tree(folder);
     }
@@ -348,6 +350,133 @@ test_cluster(void)
     CHECK_SAME(set_count_keys(&set), 1);
 }
 
+/* ---- sets behind wires ---- */
+
+#define DOWN_AFTER_MS 1000
+
+/* whether a client at that wire is answered */
+static int
+is_answered(int index, int64_t limit_ms)
+{
+    char answer[64];
+    int fd = connect_plain(lines.ports[index]);
+    struct pollfd look = { .fd = fd, .events = POLLIN };
+    CHECK(write(fd, "PING\r\n", 6) == 6);
+    int yes = poll(&look, 1, (int)limit_ms) == 1 && read(fd, answer, sizeof(answer)) > 0;
+    close(fd);
+    return yes;
+}
+
+/* by other commands than those that keep a connection alive */
+static int64_t
+count_changes(const server *of)
+{
+    char *info = server_ask(of, "INFO", "commandstats");
+    const char *at = info != NULL ? strstr(info, "cmdstat_append:calls=") : NULL;
+    int64_t count = at != NULL ? atoi(strchr(at, '=') + 1) : 0;
+    free(info);
+    return count;
+}
+
+static void
+await_change(const server *replica, int64_t changes)
+{
+    int64_t until = now_ms() + slowly(5000);
+    while (count_changes(replica) == changes) {
+        CHECK(now_ms() < until);
+        sleep_ms(5);
+    }
+}
+
+/* Clients are cut off for longer than it takes to give up a server, and no server notices. */
+static void
+check_spared(server *master, const server *replica, void (*stop)(wires *all, int index))
+{
+    char port[32];
+    int64_t changes = count_changes(replica);
+    (void)snprintf(port, sizeof(port), "master_port:%d\r", server_port(master));
+    CHECK(server_answers(replica, port, "INFO", "replication"));
+    stop(&lines, WIRES_ALL);
+    for (int i = 0; i < set.count; i++) {
+        CHECK(!is_answered(i, 50));
+    }
+    server_do(master, "APPEND", "a", "1");
+    await_change(replica, changes);
+    sleep_ms(2 * DOWN_AFTER_MS);
+    CHECK(server_is_master(master) && !server_is_master(replica));
+    CHECK(server_answers(replica, "master_link_status:up", "INFO", "replication"));
+    wires_flow(&lines, WIRES_ALL);
+    for (int i = 0; i < set.count; i++) {
+        CHECK(is_answered(i, slowly(2000)));
+    }
+}
+
+/* the connection of a client ends, those of servers do not */
+static void
+check_cut_by_wire(const server *master)
+{
+    char answer[64];
+    char *before = server_ask(master, "CLIENT", "LIST", "TYPE", "replica");
+    int fd = connect_plain(server_port(master));
+    CHECK(write(fd, "PING\r\n", 6) == 6 && read(fd, answer, sizeof(answer)) > 0);
+    wires_cut(&lines, WIRES_ALL);
+    CHECK(read(fd, answer, sizeof(answer)) <= 0);
+    close(fd);
+    char *after = server_ask(master, "CLIENT", "LIST", "TYPE", "replica");
+    /* "id=5 addr=..." */
+    CHECK(before != NULL && after != NULL && strncmp(before, "id=", 3) == 0);
+    CHECK(strncmp(before, after, strcspn(before, " ")) == 0);
+    free(before);
+    free(after);
+}
+
+static void
+test_sentinel_wires(void)
+{
+    char told[64];
+    set_options options = { .down_after_ms = DOWN_AFTER_MS, .before = &lines };
+    set_start_sentinel(&set, &options);
+    (void)snprintf(told, sizeof(told), "127.0.0.1\n%d", lines.ports[0]);
+    CHECK(server_answers(&set.servers[5], told, "SENTINEL", "GET-MASTER-ADDR-BY-NAME",
+                         SET_MASTER_NAME));
+    check_spared(&set.servers[0], &set.servers[1], wires_hold);
+    check_spared(&set.servers[0], &set.servers[2], wires_mute);
+    check_cut_by_wire(&set.servers[0]);
+    server_kill(&set.servers[0]);
+    int64_t until = now_ms() + slowly(30000);
+    while (set_master(&set, 0) == NULL) {
+        CHECK(now_ms() < until);
+        sleep_ms(20);
+    }
+    server *next = set_master(&set, 0);
+    set.servers[0].replica_of = server_port(next);
+    server_restart(&set.servers[0]);
+    set_wait_ready(&set);
+    (void)snprintf(told, sizeof(told), "127.0.0.1\n%d", server_port(next));
+    CHECK(server_answers(&set.servers[5], told, "SENTINEL", "GET-MASTER-ADDR-BY-NAME",
+                         SET_MASTER_NAME));
+}
+
+static void
+test_cluster_wires(void)
+{
+    char told[64];
+    set_options options = { .down_after_ms = DOWN_AFTER_MS, .before = &lines };
+    set_start_cluster(&set, &options);
+    (void)snprintf(told, sizeof(told), "-MOVED 15495 127.0.0.1:%d", lines.ports[2]);
+    CHECK(server_answers(&set.servers[0], told, "GET", "a"));
+    check_spared(&set.servers[2], &set.servers[5], wires_hold);
+    check_spared(&set.servers[2], &set.servers[5], wires_mute);
+    check_cut_by_wire(&set.servers[2]);
+    server_kill(&set.servers[2]);
+    await_role(&set.servers[5], 1);
+    server_restart(&set.servers[2]);
+    await_role(&set.servers[2], 0);
+    set_wait_ready(&set);
+    (void)snprintf(told, sizeof(told), "-MOVED 15495 127.0.0.1:%d", lines.ports[5]);
+    CHECK(server_answers(&set.servers[0], told, "GET", "a"));
+}
+
 static void
 test_kept(void)
 {
@@ -390,12 +519,20 @@ test_hole(void)
 }
 
 static const struct test_case cases[] = {
-    { "one", test_one },           { "durable", test_durable },
-    { "acl", test_acl },           { "clock", test_clock },
-    { "power", test_power },       { "sockets", test_sockets },
-    { "valkey", test_valkey },     { "apart", test_apart },
-    { "sentinel", test_sentinel }, { "cluster", test_cluster },
-    { "kept", test_kept },         { "hole", test_hole },
+    { "one", test_one },
+    { "durable", test_durable },
+    { "acl", test_acl },
+    { "clock", test_clock },
+    { "power", test_power },
+    { "sockets", test_sockets },
+    { "valkey", test_valkey },
+    { "apart", test_apart },
+    { "sentinel", test_sentinel },
+    { "cluster", test_cluster },
+    { "kept", test_kept },
+    { "hole", test_hole },
+    { "sentinel_wires", test_sentinel_wires },
+    { "cluster_wires", test_cluster_wires },
 };
 
 int

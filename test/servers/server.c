@@ -74,6 +74,18 @@ add_tls(struct words *to, const server *of)
     word_pair(to, "--tls-auth-clients", "optional");
 }
 
+/* where a server sends clients and the others, and whence it comes itself */
+static void
+add_wire(struct words *to, const server *of)
+{
+    int is_node = of->kind == KIND_CLUSTER;
+    word_pair(to, "--bind-source-addr", SPARED);
+    word_pair(to, is_node ? "--cluster-announce-ip" : "--replica-announce-ip",
+              "127.0.0.1");
+    word_pair(to, is_node ? "--cluster-announce-port" : "--replica-announce-port",
+              word_make(to, "%d", of->wire_port));
+}
+
 static void
 add_role(struct words *to, const server *of)
 {
@@ -87,6 +99,9 @@ add_role(struct words *to, const server *of)
         word_pair(to, "--cluster-enabled", "yes");
         word_pair(to, "--cluster-port", word_make(to, "%d", of->bus_port));
         word_pair(to, "--cluster-node-timeout", word_make(to, "%d", of->down_after_ms));
+    }
+    if (of->wire_port != 0) {
+        add_wire(to, of);
     }
 }
 

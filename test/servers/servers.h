@@ -46,6 +46,7 @@ typedef struct server {
     int kind;          /* how it is run, see parts.h */
     int kept;          /* another process runs it: it is not ours to end */
     int replica_of;    /* a port, when it is started */
+    int wire_port;     /* of Redis in a set: where clients are sent to; 0: to `port` */
     int down_after_ms; /* as in set_options */
     pid_t pid;         /* 0: it does not run */
     int port, tls_port;
@@ -141,14 +142,20 @@ typedef struct server_set {
 
 /* What Sentinels and a Cluster call themselves, and how soon they act. */
 #define SET_MASTER_NAME "mymaster"
+struct wires;
 typedef struct set_options {
-    int down_after_ms; /* a server is taken for dead after that; 0: 5000 */
+    int down_after_ms;    /* a server is taken for dead after that; 0: 5000 */
+    struct wires *before; /* NULL: none */
     server_options each;
 } set_options;
 
 /* set_start_apart starts servers that know nothing of each other; set_start_sentinel a
  * master, two replicas and three Sentinels; set_start_cluster three masters and three
- * replicas. They wait until the set is in order. `options` may be NULL. */
+ * replicas. They wait until the set is in order. `options` may be NULL.
+ *
+ * With `before`, there is a wire before each server, by its index, and the servers tell
+ * clients the ports of wires. They also find each other there, but to cut, hold and mute
+ * such wires is nothing to them: only clients notice. */
 void set_start_apart(server_set *out, int count, const server_options *each);
 void set_start_sentinel(server_set *out, const set_options *options);
 void set_start_cluster(server_set *out, const set_options *options);
@@ -175,7 +182,8 @@ void set_pause(server_set *set);
 void set_resume(server_set *set);
 
 /* set_hosts writes "127.0.0.1:P1,127.0.0.1:P2,..." of the Sentinels, or of all servers if
- * there are none. */
+ * there are none; server_port is the port of one of them. With wires, it is theirs. */
+int server_port(const server *server);
 void set_hosts(char *out, size_t size, const server_set *set);
 
 /* ---- sets that several tests use ---- */
@@ -190,8 +198,6 @@ int set_attach(server_set *out, const char *path);
 #define ZOOKEEPER_TICK_MS 100
 /* How long a server goes on without those it works with, unless `config` says otherwise. */
 #define ZOOKEEPER_SYNC_MS 5000
-
-struct wires;
 
 /* zookeeper_start starts one that is alone; zookeeper_start_ensemble three that know each
  * other. `options` may be NULL. All functions of one server work on them, but for those

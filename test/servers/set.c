@@ -9,6 +9,7 @@
 #include "servers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -99,6 +100,28 @@ set_start_apart(server_set *out, int count, const server_options *each)
     set_run(out);
 }
 
+/* ---- wires ---- */
+
+int
+server_port(const server *of)
+{
+    return of->wire_port != 0 ? of->wire_port : of->port;
+}
+
+/* for servers that are prepared and do not run yet */
+static void
+put_wires(server_set *set, struct wires *before)
+{
+    int targets[SET_MAX];
+    for (int i = 0; i < set->count; i++) {
+        targets[i] = set->servers[i].port;
+    }
+    wires_start_sparing(before, targets, set->count);
+    for (int i = 0; i < set->count; i++) {
+        set->servers[i].wire_port = before->ports[i];
+    }
+}
+
 /* ---- Sentinels ---- */
 
 static void
@@ -107,15 +130,18 @@ write_sentinel(const server_set *set, int index, const struct identity *identiti
     const server *self = &set->servers[DATA_SERVERS + index];
     FILE *file = server_file(self, "sentinel.conf");
     fprintf(file, "port %d\nbind 127.0.0.1\ndir %s\n", self->port, self->folder);
+    if (self->wire_port != 0) {
+        fprintf(file, "bind-source-addr " SPARED "\nsentinel announce-ip 127.0.0.1\n");
+    }
     fprintf(file, "sentinel myid %s\n", identities[index].text);
     fprintf(file, "sentinel monitor " SET_MASTER_NAME " 127.0.0.1 %d 2\n",
-            set->servers[0].port);
+            server_port(&set->servers[0]));
     fprintf(file, "sentinel down-after-milliseconds " SET_MASTER_NAME " %d\n",
             self->down_after_ms);
     fprintf(file, "sentinel failover-timeout " SET_MASTER_NAME " 6000\n");
     for (int i = 1; i < DATA_SERVERS; i++) {
         fprintf(file, "sentinel known-replica " SET_MASTER_NAME " 127.0.0.1 %d\n",
-                set->servers[i].port);
+                server_port(&set->servers[i]));
     }
     for (int i = 0; i < SENTINELS; i++) {
         if (i != index) {
@@ -132,14 +158,16 @@ set_start_sentinel(server_set *out, const set_options *options)
     struct identity identities[SENTINELS];
     memset(out, 0, sizeof(*out));
     options = options != NULL ? options : &no_options;
-    for (int i = 0; i < DATA_SERVERS; i++) {
-        server *new = new_server(out, KIND_ALONE, options);
-        new->replica_of = i > 0 ? out->servers[0].port : 0;
-    }
-    for (int i = 0; i < SENTINELS; i++) {
-        (void)new_server(out, KIND_SENTINEL, options);
+    for (int i = 0; i < DATA_SERVERS + SENTINELS; i++) {
+        (void)new_server(out, i < DATA_SERVERS ? KIND_ALONE : KIND_SENTINEL, options);
     }
     out->sentinels = SENTINELS;
+    if (options->before != NULL) {
+        put_wires(out, options->before);
+    }
+    for (int i = 1; i < DATA_SERVERS; i++) {
+        out->servers[i].replica_of = server_port(&out->servers[0]);
+    }
     make_identities(identities, SENTINELS);
     for (int i = 0; i < SENTINELS; i++) {
         write_sentinel(out, i, identities);
@@ -159,7 +187,7 @@ write_node(const server_set *set, int index, const struct identity *identities)
         const server *node = &set->servers[i];
         int shard = i % SHARDS, is_master = i < SHARDS;
         fprintf(file, "%s 127.0.0.1:%d@%d %s%s %s 0 0 %d connected", identities[i].text,
-                node->port, node->bus_port, i == index ? "myself," : "",
+                server_port(node), node->bus_port, i == index ? "myself," : "",
                 is_master ? "master" : "slave", is_master ? "-" : identities[shard].text,
                 shard + 1);
         if (is_master) {
@@ -181,6 +209,9 @@ set_start_cluster(server_set *out, const set_options *options)
     for (int i = 0; i < 2 * SHARDS; i++) {
         (void)new_server(out, KIND_CLUSTER, options);
     }
+    if (options->before != NULL) {
+        put_wires(out, options->before);
+    }
     make_identities(identities, 2 * SHARDS);
     for (int i = 0; i < 2 * SHARDS; i++) {
         write_node(out, i, identities);
@@ -191,14 +222,28 @@ set_start_cluster(server_set *out, const set_options *options)
 
 /* ---- both ---- */
 
+/* a master that is missed, or replaced, has more flags */
+static int
+knows_its_master(const server *sentinel)
+{
+    static const char *const parts[] = { "\nflags\nmaster\n", "\nrole-reported\nmaster\n",
+                                         "\nnum-slaves\n2\n" };
+    char *told = server_ask(sentinel, "SENTINEL", "MASTER", SET_MASTER_NAME);
+    int yes = told != NULL;
+    for (size_t i = 0; yes && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        yes = strstr(told, parts[i]) != NULL;
+    }
+    free(told);
+    return yes;
+}
+
 static int
 is_in_order(const server *of)
 {
     if (of->kind == KIND_SENTINEL) {
         return server_answers(of, "OK 3 usable", "SENTINEL", "CKQUORUM",
                               SET_MASTER_NAME) &&
-               server_answers(of, "num-slaves\n2\n", "SENTINEL", "MASTER",
-                              SET_MASTER_NAME) &&
+               knows_its_master(of) &&
                !server_answers(of, "s_down", "SENTINEL", "REPLICAS", SET_MASTER_NAME);
     }
     return (of->kind != KIND_CLUSTER ||
@@ -300,7 +345,7 @@ set_hosts(char *out, size_t size, const server_set *set)
     size_t len = 0;
     for (int i = from; i < set->count; i++) {
         len += (size_t)snprintf(out + len, size - len, "%s127.0.0.1:%d",
-                                i > from ? "," : "", set->servers[i].port);
+                                i > from ? "," : "", server_port(&set->servers[i]));
         CHECK(len < size);
     }
 }

@@ -57,16 +57,23 @@ close_listeners(const struct plant *plant)
     }
 }
 
+/* how wires differ from others */
+struct manner {
+    int64_t patience_ms;
+    const char *beside;
+    int spares;
+};
+
 static void
-start_wires(wires *out, const int *targets, int count, int64_t patience_ms,
-            const char *beside)
+start_wires(wires *out, const int *targets, int count, struct manner manner)
 {
     int ends[2];
     struct plant *plant = calloc(1, sizeof(*plant));
     CHECK(plant != NULL);
     memset(out, 0, sizeof(*out));
-    open_wires(out, plant, targets, count, beside);
-    plant->patience_ms = patience_ms;
+    open_wires(out, plant, targets, count, manner.beside);
+    plant->patience_ms = manner.patience_ms;
+    plant->spares = manner.spares;
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
     out->pid = fork();
     CHECK(out->pid >= 0);
@@ -83,19 +90,26 @@ start_wires(wires *out, const int *targets, int count, int64_t patience_ms,
 void
 wires_start(wires *out, const int *targets, int count)
 {
-    start_wires(out, targets, count, 0, NULL);
+    start_wires(out, targets, count, (struct manner){ 0 });
 }
 
 void
 wires_start_patient(wires *out, const int *targets, int count, int64_t patience_ms)
 {
-    start_wires(out, targets, count, patience_ms, NULL);
+    start_wires(out, targets, count, (struct manner){ .patience_ms = patience_ms });
 }
 
 void
 wires_start_beside(wires *out, const int *targets, int count, int64_t patience_ms)
 {
-    start_wires(out, targets, count, patience_ms, BESIDE);
+    start_wires(out, targets, count,
+                (struct manner){ .patience_ms = patience_ms, .beside = BESIDE });
+}
+
+void
+wires_start_sparing(wires *out, const int *targets, int count)
+{
+    start_wires(out, targets, count, (struct manner){ .spares = 1 });
 }
 
 void

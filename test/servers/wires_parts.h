@@ -72,7 +72,8 @@ struct spoil {
 struct pair {
     int wire;    /* -1: this place is free */
     int is_held; /* it is of a process that is barred */
-    int talks;   /* which way bytes went last; -1: none yet */
+    int is_spared;
+    int talks; /* which way bytes went last; -1: none yet */
     struct way way[2];
 };
 
@@ -89,6 +90,7 @@ struct line {
 struct plant {
     int count;
     int64_t patience_ms;
+    int spares; /* whether what comes from SPARED is left alone */
     struct line lines[WIRES_MAX];
     struct pair pairs[PAIRS_MAX];
 };

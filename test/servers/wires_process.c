@@ -46,10 +46,10 @@ reset(struct pair *pair)
 }
 
 static void
-shut_wire(struct plant *plant, int wire)
+shut_wire(struct plant *plant, int wire, int with_spared)
 {
     for (int i = 0; i < PAIRS_MAX; i++) {
-        if (plant->pairs[i].wire == wire) {
+        if (plant->pairs[i].wire == wire && (with_spared || !plant->pairs[i].is_spared)) {
             shut(&plant->pairs[i]);
         }
     }
@@ -73,6 +73,15 @@ is_barred(const struct plant *plant, const struct pair *pair)
 {
     pid_t pid = plant->lines[pair->wire].barred;
     return pid != 0 && is_of(pid, pair->way[WIRES_UP].from);
+}
+
+static int
+is_spared(const struct plant *plant, int client)
+{
+    struct sockaddr_in from;
+    socklen_t len = sizeof(from);
+    return plant->spares && getpeername(client, (struct sockaddr *)&from, &len) == 0 &&
+           from.sin_addr.s_addr == inet_addr(SPARED);
 }
 
 /* ---- new ones ---- */
@@ -136,6 +145,7 @@ join(struct plant *plant, int wire, int client, int there)
     pair->way[WIRES_UP].from = pair->way[WIRES_DOWN].to = client;
     pair->way[WIRES_UP].to = pair->way[WIRES_DOWN].from = there;
     pair->is_held = is_barred(plant, pair);
+    pair->is_spared = is_spared(plant, client);
     plant->lines[wire].passed++;
 }
 
@@ -177,7 +187,8 @@ pass(struct line *line, struct pair *pair, int which)
         return errno == EAGAIN;
     }
     way->is_over = n == 0;
-    if (n > 0 && !(which == WIRES_DOWN && line->order == ORDER_MUTE)) {
+    int is_muted = which == WIRES_DOWN && line->order == ORDER_MUTE && !pair->is_spared;
+    if (n > 0 && !is_muted) {
         spoil_pass(line, pair, which, bytes, (size_t)n);
     }
     return way_drain(way, &line->spoil[which].fault);
@@ -282,7 +293,7 @@ obey(struct plant *plant, int wire, const struct wires_message *message)
     switch (message->order) {
     case ORDER_CUT:
     case ORDER_REFUSE:
-        shut_wire(plant, wire);
+        shut_wire(plant, wire, message->order == ORDER_REFUSE);
         break;
     case ORDER_FLOW:
         flow(plant, wire);
@@ -338,7 +349,7 @@ static int
 is_still(const struct plant *plant, const struct pair *pair)
 {
     return pair->wire < 0 || pair->is_held ||
-           plant->lines[pair->wire].order == ORDER_HOLD;
+           (plant->lines[pair->wire].order == ORDER_HOLD && !pair->is_spared);
 }
 
 /* one end of a pair: what is read there goes `in`, what is written there comes `out` */
@@ -356,7 +367,9 @@ static void
 look_where(const struct plant *plant, struct pollfd *fds, int64_t now)
 {
     for (int i = 0; i < WIRES_MAX; i++) {
-        int open = i < plant->count && plant->lines[i].order != ORDER_HOLD;
+        /* whose a connection is can be seen once it is accepted */
+        int open =
+            i < plant->count && (plant->lines[i].order != ORDER_HOLD || plant->spares);
         fds[1 + i] = (struct pollfd){ open ? plant->lines[i].listener : -1, POLLIN, 0 };
     }
     for (int i = 0; i < PAIRS_MAX; i++) {
