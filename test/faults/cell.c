@@ -66,13 +66,24 @@ make_plan(struct torture_plan *plan, const struct stage *stage,
     plan->slow = slow_factor();
 }
 
+/* A quarantine closes whatever is started or takes over for so long that a strike would meet
+ * nobody, if the next one did not wait for about that. */
+static int64_t
+closed_ms(const struct stage *stage, const struct fault *fault)
+{
+    int closes = (fault->needs & (CAN_KILL | CAN_MEMBER | CAN_LEADER)) != 0 &&
+                 (stage->is & IS_QUARANTINED) != 0;
+    return closes ? lab.lease_ms + QUARANTINE_MS : 0;
+}
+
 /* With odd seeds one strike follows the other, so that each meets what the one before left;
  * with even ones there is time to heal, and whether it does can be seen. */
 static int64_t
-every_ms(const struct fault *fault, uint64_t seed, int64_t heal_ms)
+every_ms(const struct stage *stage, const struct fault *fault, uint64_t seed,
+         int64_t heal_ms)
 {
     return fault->strike == strike_nothing ? 0
-           : seed % 2 == 1                 ? lab.lease_ms / 2
+           : seed % 2 == 1                 ? lab.lease_ms / 2 + closed_ms(stage, fault)
                                            : 2 * lab.lease_ms + heal_ms;
 }
 
@@ -83,7 +94,7 @@ make_fault(const struct stage *stage, const struct fault *fault, uint64_t seed)
     return (struct torture_fault){ .strike = strike,
                                    .arg = (void *)(uintptr_t)fault,
                                    .heal_ms = heal_ms,
-                                   .every_ms = every_ms(fault, seed, heal_ms) };
+                                   .every_ms = every_ms(stage, fault, seed, heal_ms) };
 }
 
 /* what those had who were killed goes with their leases */

@@ -3,6 +3,7 @@
  * files and Redis; families_members.c and families_sql.c have the others. See lab.h. */
 #include "lab.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,12 +90,38 @@ start_sentinel(void)
     lab.door = lab.set.count - lab.set.sentinels;
 }
 
+/* whom the Sentinels call the master */
+static int
+sentinel_leader(const server_set *set)
+{
+    int index = 0;
+    char *told = server_ask(&set->servers[set->count - 1], "SENTINEL",
+                            "GET-MASTER-ADDR-BY-NAME", SET_MASTER_NAME);
+    const char *port = told != NULL ? strchr(told, '\n') : NULL;
+    CHECK(port != NULL);
+    while (server_port(&set->servers[index]) != atoi(port + 1)) {
+        CHECK(++index < set->count - set->sentinels);
+    }
+    free(told);
+    return index;
+}
+
 static void
 start_cluster(void)
 {
     set_options options = { .down_after_ms = DOWN_AFTER_MS, .each = options_of_stage() };
     options.each.more = eager;
     set_start_cluster(&lab.set, &options);
+}
+
+/* there are three: each in turn */
+static int
+cluster_leader(const server_set *set)
+{
+    static int turn;
+    const server *master = set_master(&lab.set, turn++ % 3);
+    CHECK(master != NULL);
+    return (int)(master - set->servers);
 }
 
 static void
@@ -168,16 +195,23 @@ const struct family family_valkey = { .engine = "redis",
                                       .can = CAN_KILL | CAN_CUT | CAN_WIRE | CAN_SCRIPT |
                                              CAN_CLOCK };
 
+#define OF_A_SET                                                                         \
+    (CAN_KILL | CAN_CUT | CAN_MEMBER | CAN_LEADER | CAN_SCRIPT | CAN_FAIL_OVER)
+
 const struct family family_sentinel = { OF_REDIS,
                                         .scheme = "redis+sentinel://",
                                         .path = "/" SET_MASTER_NAME,
                                         .start = start_sentinel,
+                                        .leader = sentinel_leader,
                                         .heal_ms = heal_failover,
-                                        .can = CAN_CUT | CAN_SCRIPT | CAN_FAIL_OVER };
+                                        .can = OF_A_SET };
 
-const struct family family_cluster = { OF_REDIS, .scheme = "redis+cluster://",
-                                       .start = start_cluster, .heal_ms = heal_failover,
-                                       .can = CAN_CUT | CAN_SCRIPT | CAN_FAIL_OVER };
+const struct family family_cluster = { OF_REDIS,
+                                       .scheme = "redis+cluster://",
+                                       .start = start_cluster,
+                                       .leader = cluster_leader,
+                                       .heal_ms = heal_failover,
+                                       .can = OF_A_SET };
 
 const struct family family_redlock = { .engine = "redlock",
                                        .title = "redis-server",

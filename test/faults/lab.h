@@ -41,6 +41,9 @@ enum {
     IS_EVERYSEC = 1 << 4 /* it survives kill -9; the last second, no power failure */
 };
 
+/* for how long a quarantine closes, beyond the guard: the lag that the URLs say, and 2 s */
+#define QUARANTINE_MS (2000 + 2000)
+
 /* Servers of one kind. */
 struct family {
     const char *engine, *scheme, *user;
@@ -145,6 +148,14 @@ int cell_run(const struct stage *stage, const struct fault *fault,
 int notice_run(const char *name, const char *instead);
 
 /* ---- strikes ---- */
+
+/* What those share that stop and kill servers. A server of Sentinels is to come back as what
+ * it is when it is killed: lab_kill notes that. lab_still_ms is for how long a master may stand
+ * still, of so many ms. lab_settle waits, where replicas take over, until that is done and
+ * everybody knows. */
+void lab_kill(server *one);
+int64_t lab_still_ms(int64_t ms);
+void lab_settle(void);
 
 int strike_nothing(uint64_t random, int64_t ms);
 int strike_restart(uint64_t random, int64_t ms);

@@ -98,7 +98,7 @@ stage_heal_ms(const struct stage *stage, int64_t lease_ms)
     int64_t heal_ms = lease_ms + slowly(1000);
     heal_ms += stage->family->heal_ms != NULL ? stage->family->heal_ms(lease_ms) : 0;
     heal_ms += (stage->is & IS_GUARDED) != 0 ? lease_ms : 0;
-    heal_ms += (stage->is & IS_QUARANTINED) != 0 ? 2000 + 2000 : 0;
+    heal_ms += (stage->is & IS_QUARANTINED) != 0 ? QUARANTINE_MS : 0;
     return heal_ms;
 }
 

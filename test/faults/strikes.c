@@ -28,6 +28,7 @@ end_all(void (*end)(server *), int64_t ms)
         server_respawn(&lab.set.servers[i]);
     }
     set_await(&lab.set);
+    lab_settle();
     return 0;
 }
 
@@ -35,7 +36,7 @@ int
 strike_restart(uint64_t random, int64_t ms)
 {
     (void)random;
-    return end_all(server_kill, ms);
+    return end_all(lab_kill, ms);
 }
 
 int
@@ -52,8 +53,9 @@ strike_stop(uint64_t random, int64_t ms)
     for (int i = 0; i < keepers(); i++) {
         server_pause(&lab.set.servers[i]);
     }
-    sleep_ms(ms);
+    sleep_ms(lab_still_ms(ms));
     set_resume(&lab.set);
+    lab_settle();
     return 0;
 }
 

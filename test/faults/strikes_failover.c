@@ -10,23 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* with quarantine, what is lost must be less old than the lag that the URL says (2 s); else the
- * more is lost the better can be seen what comes of it */
+/* with quarantine, what is lost must be less old than the lag that the URL says (2 s), and a
+ * master that stands still must wake before; else the more is lost the better can be seen what
+ * comes of it */
 #define UNHEARD_MS 4000
 #define UNHEARD_QUARANTINED_MS 1500
 #define FAILOVER_LIMIT_MS 30000
 
-/* "slave", the address and the port of the master, each on a line */
+/* The port of its master; 0: it is one. "slave", the address and the port of the master are on
+ * a line each. */
 static int
-is_replica_of(const server *one, const server *master)
+master_port_of(const server *one)
 {
     char *role = server_ask(one, "ROLE");
     const char *port = role != NULL ? strchr(role, '\n') : NULL;
     port = port != NULL ? strchr(port + 1, '\n') : NULL;
-    int is =
-        port != NULL && strncmp(role, "slave", 5) == 0 && atoi(port + 1) == master->port;
+    int is_replica = port != NULL && strncmp(role, "slave", 5) == 0;
+    int found = is_replica ? atoi(port + 1) : 0;
     free(role);
-    return is;
+    return found;
 }
 
 static int
@@ -34,7 +36,7 @@ find_replicas(server **out, const server *master)
 {
     int count = 0;
     for (int i = 0; i < lab.set.count - lab.set.sentinels; i++) {
-        if (is_replica_of(&lab.set.servers[i], master)) {
+        if (master_port_of(&lab.set.servers[i]) == server_port(master)) {
             out[count++] = &lab.set.servers[i];
         }
     }
@@ -51,11 +53,54 @@ count_masters(void)
     return count;
 }
 
+static int
+masters_wanted(void)
+{
+    return lab.set.sentinels > 0 ? 1 : 3;
+}
+
+/* ---- what others need as well ---- */
+
+/* those of a Cluster have a file that says so */
+void
+lab_kill(server *one)
+{
+    int is_of_sentinels = one - lab.set.servers < lab.set.count - lab.set.sentinels &&
+                          lab.set.sentinels > 0;
+    one->replica_of = is_of_sentinels ? master_port_of(one) : 0;
+    server_kill(one);
+}
+
+int64_t
+lab_still_ms(int64_t ms)
+{
+    int is_limited = (lab.stage->is & IS_QUARANTINED) != 0 && ms > UNHEARD_QUARANTINED_MS;
+    return is_limited ? UNHEARD_QUARANTINED_MS : ms;
+}
+
+/* A master that was replaced believes to be one until it is told, by Sentinels after 8 s. */
+void
+lab_settle(void)
+{
+    int64_t until = now_ms() + slowly(FAILOVER_LIMIT_MS);
+    if ((lab.stage->family->can & CAN_FAIL_OVER) == 0) {
+        return;
+    }
+    set_wait_ready(&lab.set);
+    while (count_masters() != masters_wanted()) {
+        CHECK(now_ms() < until);
+        sleep_ms(20);
+        set_wait_ready(&lab.set);
+    }
+}
+
+/* ---- the strike ---- */
+
 /* with Sentinels, a server that starts is told whom to follow */
 static void
 restart_as_replica(server *one, const server *master)
 {
-    one->replica_of = lab.set.sentinels > 0 ? master->port : 0;
+    one->replica_of = lab.set.sentinels > 0 ? server_port(master) : 0;
     server_restart(one);
 }
 
@@ -85,10 +130,10 @@ choose_master(uint64_t random, server **replicas, int *count)
 }
 
 static void
-await_masters(int masters)
+await_masters(void)
 {
     int64_t until = now_ms() + slowly(FAILOVER_LIMIT_MS);
-    while (count_masters() < masters) {
+    while (count_masters() < masters_wanted()) {
         CHECK(now_ms() < until);
         sleep_ms(20);
     }
@@ -98,14 +143,14 @@ int
 strike_failover(uint64_t random, int64_t ms)
 {
     server *replicas[SET_MAX], *next = NULL;
-    int count, masters = lab.set.sentinels > 0 ? 1 : 3;
+    int count;
     server *master = choose_master(random, replicas, &count);
     (void)ms;
     if (master == NULL) {
         return -1;
     }
     lose_the_last(master, replicas, count);
-    await_masters(masters);
+    await_masters();
     for (int i = 0; i < count; i++) {
         next = server_is_master(replicas[i]) ? replicas[i] : next;
     }

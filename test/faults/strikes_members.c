@@ -38,13 +38,14 @@ static int
 kill_some(struct some some, int64_t ms)
 {
     for (int i = 0; i < some.count; i++) {
-        server_kill(member(&some, i));
+        lab_kill(member(&some, i));
     }
     sleep_ms(ms);
     for (int i = 0; i < some.count; i++) {
         server_respawn(member(&some, i));
     }
     set_await(&lab.set);
+    lab_settle();
     return 0;
 }
 
@@ -54,9 +55,10 @@ stop_some(struct some some, int64_t ms)
     for (int i = 0; i < some.count; i++) {
         server_pause(member(&some, i));
     }
-    sleep_ms(ms);
+    sleep_ms(lab_still_ms(ms));
     set_resume(&lab.set);
     set_await(&lab.set);
+    lab_settle();
     return 0;
 }
 
