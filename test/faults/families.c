@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* how soon replicas take over */
+/* how soon replicas take over; and where they are not to: less than the lag of a quarantine */
 #define DOWN_AFTER_MS 500
+#define DOWN_AFTER_CALM_MS 1500
 
 server_options
 options_of_stage(void)
@@ -81,10 +82,19 @@ static const char *const eager[] = { "--cluster-replica-validity-factor", "0", N
 static const char *const careful[] = { "--min-replicas-to-write", "1",
                                        "--min-replicas-max-lag", "2", NULL };
 
+static set_options
+options_of_set(void)
+{
+    return (set_options){ .down_after_ms =
+                              lab.by_wires ? DOWN_AFTER_CALM_MS : DOWN_AFTER_MS,
+                          .before = lab.by_wires ? &lab.lines : NULL,
+                          .each = options_of_stage() };
+}
+
 static void
 start_sentinel(void)
 {
-    set_options options = { .down_after_ms = DOWN_AFTER_MS, .each = options_of_stage() };
+    set_options options = options_of_set();
     options.each.more = (lab.stage->is & IS_QUARANTINED) != 0 ? careful : NULL;
     set_start_sentinel(&lab.set, &options);
     lab.door = lab.set.count - lab.set.sentinels;
@@ -109,7 +119,7 @@ sentinel_leader(const server_set *set)
 static void
 start_cluster(void)
 {
-    set_options options = { .down_after_ms = DOWN_AFTER_MS, .each = options_of_stage() };
+    set_options options = options_of_set();
     options.each.more = eager;
     set_start_cluster(&lab.set, &options);
 }
@@ -196,7 +206,7 @@ const struct family family_valkey = { .engine = "redis",
                                              CAN_CLOCK };
 
 #define OF_A_SET                                                                         \
-    (CAN_KILL | CAN_CUT | CAN_MEMBER | CAN_LEADER | CAN_SCRIPT | CAN_FAIL_OVER)
+    (CAN_KILL | CAN_CUT | CAN_WIRE | CAN_MEMBER | CAN_LEADER | CAN_SCRIPT | CAN_FAIL_OVER)
 
 const struct family family_sentinel = { OF_REDIS,
                                         .scheme = "redis+sentinel://",

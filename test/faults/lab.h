@@ -108,6 +108,7 @@ struct lab {
     char url[512];
     int64_t lease_ms;
     unsigned needs;          /* of the fault that is to come */
+    int by_wires;            /* clients ask by wires */
     const char *const *more; /* words for servers that have options; NULL: none */
 };
 extern struct lab lab;

@@ -116,10 +116,14 @@ lab_stop(void)
     }
 }
 
+/* but for those that are behind wires since they were started */
 static void
 start_wires(void)
 {
     int ports[SET_MAX], count = lab.set.count - lab.door;
+    if (lab.lines.count > 0) {
+        return;
+    }
     for (int i = 0; i < count; i++) {
         ports[i] = lab.set.servers[lab.door + i].port;
     }
@@ -129,8 +133,9 @@ start_wires(void)
 static int
 port_of(int index)
 {
-    return lab.lines.count > 0 ? lab.lines.ports[index - lab.door]
-                               : lab.set.servers[index].port;
+    const server *of = &lab.set.servers[index];
+    return lab.by_wires && of->wire_port == 0 ? lab.lines.ports[index - lab.door]
+                                              : server_port(of);
 }
 
 /* writes the parameters, with times for the words that stand for them */
@@ -196,10 +201,10 @@ lab_start(const struct stage *stage, unsigned needs, const char *const *more)
     if (lab.lease_ms < stage->least_lease_ms) {
         lab.lease_ms = stage->least_lease_ms;
     }
-    start_servers(stage->family);
-    int by_wires = (needs & CAN_WIRE) != 0 ||
+    lab.by_wires = (needs & CAN_WIRE) != 0 ||
                    ((needs & CAN_CUT) != 0 && (stage->family->can & CAN_WIRE) != 0);
-    if (by_wires) {
+    start_servers(stage->family);
+    if (lab.by_wires) {
         start_wires();
     }
     print_url();
