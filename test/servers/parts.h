@@ -142,6 +142,11 @@ void data_add_certs(const server *of);
 void postgres_make_data(const server *of);
 void mariadb_make_data(const server *of);
 
+/* postgres_configure writes the files with the settings of a server that has its data. A
+ * standby is the one that its primary knows by this name. */
+#define POSTGRES_STANDBY "standby"
+void postgres_configure(const server *of);
+
 /* sql_words, by means of one of the others, adds what runs statements in a database. */
 void sql_words(struct words *to, const server *of, const char *database,
                const char *text);

@@ -101,6 +101,13 @@ write_config(const server *of)
         fprintf(file, "ssl_cert_file = '%s/own.crt'\nssl_key_file = '%s/own.key'\n",
                 of->folder, of->folder);
     }
+    if (of->replica_of != 0) {
+        fprintf(file,
+                "primary_conninfo = 'host=127.0.0.1 port=%d user=" SUPERUSER
+                " application_name=" POSTGRES_STANDBY "'\n"
+                "wal_retrieve_retry_interval = 100ms\n",
+                of->replica_of);
+    }
     fprintf(file, "%s\n", of->options.config != NULL ? of->options.config : "");
     CHECK(fclose(file) == 0);
 }
@@ -111,8 +118,8 @@ write_access(const server *of)
     FILE *file = server_file(of, "data/pg_hba.conf");
     int tls = of->options.certs != NULL;
     const char *kind = tls ? "hostssl" : "host";
-    fputs("local all " SUPERUSER " trust\n", file);
-    fprintf(file, "%s all " SUPERUSER " 127.0.0.1/32 trust\n", kind);
+    fputs("local all,replication " SUPERUSER " trust\n", file);
+    fprintf(file, "%s all,replication " SUPERUSER " 127.0.0.1/32 trust\n", kind);
     fprintf(file, "%s all " SUPERUSER " ::1/128 trust\n", kind);
     fprintf(file, "%s all all 127.0.0.1/32 scram-sha-256%s\n", kind,
             tls ? " clientcert=verify-ca" : "");
@@ -130,6 +137,14 @@ postgres_words(struct words *to, const server *of)
 }
 
 void
+postgres_configure(const server *of)
+{
+    write_config(of);
+    write_access(of);
+    own_folder(of);
+}
+
+void
 postgres_start(server *out, const server_options *options)
 {
     data_prepare(out, KIND_POSTGRES, options);
@@ -137,9 +152,7 @@ postgres_start(server *out, const server_options *options)
     if (out->options.certs != NULL) {
         data_add_certs(out);
     }
-    write_config(out);
-    write_access(out);
-    own_folder(out);
+    postgres_configure(out);
     server_run(out);
 }
 

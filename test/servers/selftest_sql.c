@@ -13,6 +13,8 @@
 #include "parts.h"
 
 static server one, front;
+static server_set pair;
+static wires between;
 static char folder[64];
 
 static void
@@ -20,6 +22,8 @@ clean_up(void)
 {
     server_stop(&front);
     server_stop(&one);
+    set_stop(&pair);
+    wires_stop(&between);
     if (folder[0] != '\0') {
         remove_tree(folder);
     }
@@ -76,20 +80,27 @@ check_database(const char *sleep)
     CHECK_SAME(sql_count_clients(&one), 0);
 }
 
-static void
-check_stands_still(void)
+/* a statement that need not end: whether it did, in a moment */
+static int
+is_done_soon(const server *of, const char *text)
 {
     char limit[16];
     struct words words;
     memset(&words, 0, sizeof(words));
     (void)snprintf(limit, sizeof(limit), "%d", slow_factor());
     word_pair(&words, "timeout", limit);
-    sql_words(&words, &one, NULL, "SELECT 1");
-    CHECK(works(words.list));
+    sql_words(&words, of, NULL, text);
+    return works(words.list);
+}
+
+static void
+check_stands_still(void)
+{
+    CHECK(is_done_soon(&one, "SELECT 1"));
     server_pause(&one);
-    CHECK(!works(words.list));
+    CHECK(!is_done_soon(&one, "SELECT 1"));
     server_resume(&one);
-    CHECK(works(words.list));
+    CHECK(is_done_soon(&one, "SELECT 1"));
 }
 
 static void
@@ -203,6 +214,81 @@ test_postgres_standby(void)
     sql_do(&one, NULL, "SELECT 1");
 }
 
+/* ---- two of them ---- */
+
+static const server *const left = &pair.servers[0], *const right = &pair.servers[1];
+
+static void
+await_rows(const server *of, int count)
+{
+    for (int64_t until = now_ms() + slowly(5000);
+         sql_number(of, NULL, "SELECT count(*) FROM a") != count;) {
+        CHECK(now_ms() < until);
+        sleep_ms(10);
+    }
+}
+
+/* the one is lost, the other takes over, and the one follows it */
+static void
+fail_over(int from)
+{
+    server_kill(&pair.servers[from]);
+    postgres_promote(&pair.servers[1 - from]);
+    CHECK_SAME(postgres_primary(&pair), 1 - from);
+    wires_cut(&between, WIRES_ALL);
+    wires_flow(&between, WIRES_ALL);
+    postgres_follow(&pair, from, &between);
+    CHECK_SAME(postgres_primary(&pair), 1 - from);
+}
+
+/* what the standby has not heard of is lost, and nothing else; each can follow the other */
+static void
+test_postgres_pair(void)
+{
+    postgres_start_pair(&pair, NULL, &between);
+    CHECK_SAME(postgres_primary(&pair), 0);
+    sql_do(left, NULL, "CREATE TABLE a (b int)");
+    sql_do(left, NULL, "INSERT INTO a VALUES (1)");
+    await_rows(right, 1);
+    CHECK(sql_ask(right, NULL, "INSERT INTO a VALUES (2)") == NULL);
+
+    wires_hold(&between, 0);
+    sql_do(left, NULL, "INSERT INTO a VALUES (3), (4)");
+    fail_over(0);
+    await_rows(right, 1);
+    await_rows(left, 1);
+    sql_do(right, NULL, "INSERT INTO a VALUES (5)");
+    await_rows(left, 2);
+    CHECK(sql_ask(left, NULL, "INSERT INTO a VALUES (6)") == NULL);
+
+    fail_over(1);
+    sql_do(left, NULL, "INSERT INTO a VALUES (7)");
+    await_rows(right, 3);
+}
+
+/* a commit that the standby has not heard of is not answered */
+static void
+test_postgres_synced(void)
+{
+    server_options options = { .config = POSTGRES_SYNCED };
+    postgres_start_pair(&pair, &options, &between);
+    sql_do(left, NULL, "CREATE TABLE a (b int)");
+    CHECK(is_done_soon(left, "INSERT INTO a VALUES (1)"));
+    wires_hold(&between, 0);
+    CHECK(!is_done_soon(left, "INSERT INTO a VALUES (2)"));
+    CHECK_SAME(sql_number(left, NULL, "SELECT count(*) FROM a"), 1);
+    wires_flow(&between, 0);
+    await_rows(left, 2);
+
+    wires_hold(&between, 0);
+    CHECK(!is_done_soon(left, "INSERT INTO a VALUES (3)"));
+    fail_over(0);
+    CHECK_SAME(sql_number(right, NULL, "SELECT count(*) FROM a"), 2);
+    CHECK(is_done_soon(right, "INSERT INTO a VALUES (4)"));
+    wires_hold(&between, 1);
+    CHECK(!is_done_soon(right, "INSERT INTO a VALUES (5)"));
+}
+
 static void
 test_pgbouncer(void)
 {
@@ -287,6 +373,8 @@ static const struct test_case cases[] = {
     { "postgres/tls", test_postgres_tls },
     { "postgres/clock", test_postgres_clock },
     { "postgres/standby", test_postgres_standby },
+    { "postgres/pair", test_postgres_pair },
+    { "postgres/synced", test_postgres_synced },
     { "pgbouncer/one", test_pgbouncer },
     { "mariadb/one", test_mariadb_one },
     { "mariadb/users", test_mariadb_users },

@@ -9,9 +9,9 @@
  * and one that swallows connections. set.c: several of them. kept.c: a set that several
  * tests use, one after the other. certs.c: certificates for TLS. zookeeper.c: ZooKeeper;
  * tree.c: a small client of it. etcd.c, consul.c: those; http.c: how they are asked.
- * postgres.c, pgbouncer.c, mariadb.c: those; sql.c: how they are asked, data.c: where they
- * begin. preload.c: clocks that are moved, and power that fails. wires.c: connections that
- * can be cut, held up and spoiled.
+ * postgres.c, pgbouncer.c, mariadb.c: those; standby.c: a PostgreSQL that follows another;
+ * sql.c: how they are asked, data.c: where they begin. preload.c: clocks that are moved, and
+ * power that fails. wires.c: connections that can be cut, held up and spoiled.
  *
  * What goes wrong here fails the test, unless it is said otherwise. Every wait has a
  * limit. Start servers from the main thread: they die with the thread that did.
@@ -356,6 +356,22 @@ int pgbouncer_present(void);
 void pgbouncer_start(server *out, const server *behind, const server_options *options);
 int mariadb_present(void);
 void mariadb_start(server *out, const server_options *options);
+
+/* postgres_start_pair starts two: a primary, and a standby that follows it and may be read
+ * from. `options` may be NULL, and have neither certs nor a clock; with POSTGRES_SYNCED as
+ * `config`, a commit is answered when the standby has it too. With `between`, what the other one asks of server I as its primary goes
+ * through the wire I of it.
+ *
+ * postgres_primary waits until there is one among those that run, and returns its index.
+ * postgres_promote makes the standby another primary, which returns when it can be written
+ * to. postgres_follow makes a server that was killed the standby of the other, of which it
+ * takes all its data, and returns when it has caught up. */
+#define POSTGRES_SYNCED "synchronous_standby_names = 'standby'"
+void postgres_start_pair(server_set *out, const server_options *options,
+                         struct wires *between);
+int postgres_primary(const server_set *set);
+void postgres_promote(server *standby);
+void postgres_follow(server_set *set, int index, const struct wires *between);
 
 /* sql_ask runs statements in a database (NULL: none in particular), and returns what they
  * give as a text for free(): a row per line, tabs between columns; NULL if that fails.
