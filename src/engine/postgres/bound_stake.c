@@ -118,13 +118,27 @@ reserve(struct bound *bound, dibs_time deadline, dibs_error *err)
     return rc;
 }
 
+/* what follows on it is sent without another look for ghosts */
+static int
+connect_stake(struct bound *bound, struct stake *stake, dibs_time deadline,
+              dibs_error *err)
+{
+    int rc = dibs__pg_connect(bound->pg, &stake->conn, deadline, err);
+    if (rc)
+        return rc;
+    rc = dibs__pg_ghosts_end(bound->pg, &stake->conn, deadline, err);
+    if (rc)
+        dibs__pg_disconnect(bound->pg, &stake->conn, 0);
+    return rc;
+}
+
 static int
 connect_new(struct bound *bound, struct stake **out, dibs_time deadline, dibs_error *err)
 {
     struct stake *stake = bound->host->alloc(sizeof *stake);
     int rc = DIBS_ENOMEM;
     if (stake)
-        rc = dibs__pg_connect(bound->pg, &stake->conn, deadline, err);
+        rc = connect_stake(bound, stake, deadline, err);
     else
         (void)bound->host->fail(err, DIBS_ENOMEM, "out of memory");
     if (!rc) {

@@ -109,7 +109,7 @@ greet(struct postgres *pg, struct conn *conn, dibs_time deadline, dibs_error *er
         return rc;
     (void)snprintf(text, sizeof text, SETTLE "%s%s", more, looks ? LOOK : "");
     return looks ? look(pg, conn, text, deadline, err)
-                 : dibs__pg_exec(pg, conn, text, deadline, err);
+                 : dibs__pg_query(pg, conn, text, NULL, deadline, err);
 }
 
 /* to one host */

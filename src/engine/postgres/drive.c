@@ -344,20 +344,26 @@ dibs__pg_run(void *db, void *own, enum sql_statement which,
 }
 
 int
+dibs__pg_query(struct postgres *pg, struct conn *conn, const char *text, PGresult **out,
+               dibs_time deadline, dibs_error *err)
+{
+    PGresult *result = NULL;
+    conn->busy = 1;
+    int rc = PQsendQuery(conn->pg, text) ? dibs__pg_ask(pg, conn, &result, deadline, err)
+                                         : not_sent(pg, conn, err);
+    conn->busy = 0;
+    if (!rc && out)
+        *out = result;
+    else
+        PQclear(result);
+    return rc;
+}
+
+int
 dibs__pg_exec(void *db, void *own, const char *text, dibs_time deadline, dibs_error *err)
 {
-    struct postgres *pg = db;
-    struct conn *conn = own;
-    PGresult *result = NULL;
-    int rc = is_usable(pg, conn, deadline, err);
-    if (rc)
-        return rc;
-    conn->busy = 1;
-    rc = PQsendQuery(conn->pg, text) ? dibs__pg_ask(pg, conn, &result, deadline, err)
-                                     : not_sent(pg, conn, err);
-    PQclear(result);
-    conn->busy = 0;
-    return rc;
+    int rc = is_usable(db, own, deadline, err);
+    return rc ? rc : dibs__pg_query(db, own, text, NULL, deadline, err);
 }
 
 /* A connection in a transaction that somebody has forgotten is not lent to others. */

@@ -155,8 +155,8 @@ static int
 is_there(struct listener *listener)
 {
     dibs_time deadline = listener->pg->host->now() + ANSWER_LIMIT;
-    return dibs__pg_exec(listener->pg, &listener->conn, "SELECT 1", deadline, NULL) ==
-           DIBS_OK;
+    return dibs__pg_query(listener->pg, &listener->conn, "SELECT 1", NULL, deadline,
+                          NULL) == DIBS_OK;
 }
 
 /* what the thread does when it is its turn: 1, or 0: the connection is over */
@@ -194,7 +194,7 @@ connect_now(struct listener *listener, dibs_error *err)
     if (rc)
         return rc;
     (void)snprintf(text, sizeof text, "LISTEN dibs_%s", pg->session->id_hex);
-    rc = dibs__pg_exec(pg, &listener->conn, text, deadline, err);
+    rc = dibs__pg_query(pg, &listener->conn, text, NULL, deadline, err);
     if (rc)
         dibs__pg_disconnect(pg, &listener->conn, 0);
     return rc;

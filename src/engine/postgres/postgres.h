@@ -116,6 +116,10 @@ int dibs__pg_send(const struct postgres *pg, struct conn *conn, enum sql_stateme
                   const struct sql_value *values, size_t n, dibs_error *err);
 int dibs__pg_exec(void *db, void *own, const char *text, dibs_time deadline,
                   dibs_error *err);
+/* query is exec for what is no matter of locks: it does not look for ghosts before. `out`,
+ * if it is not NULL, gets the result. */
+int dibs__pg_query(struct postgres *pg, struct conn *conn, const char *text,
+                   PGresult **out, dibs_time deadline, dibs_error *err);
 
 /* wait_for waits until one of `events` is there on a socket, or until the deadline: what is
  * there, or 0. */
@@ -134,7 +138,8 @@ int64_t dibs__pg_number(const PGresult *result, int row, int column);
 /* ---- ghost.c ---- */
 
 /* add: the answer to a statement on that connection will not be heard. end ends the sessions
- * of all of those, if there are any, by that connection: DIBS_OK, or nothing was done. */
+ * of all of those, if there are any, by that connection: DIBS_OK, or it is not settled yet what
+ * they did. */
 void dibs__pg_ghost_add(struct postgres *pg, const struct conn *conn);
 int dibs__pg_ghosts_end(struct postgres *pg, struct conn *conn, dibs_time deadline,
                         dibs_error *err);
