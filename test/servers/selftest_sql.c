@@ -235,6 +235,8 @@ fail_over(int from)
     server_kill(&pair.servers[from]);
     postgres_promote(&pair.servers[1 - from]);
     CHECK_SAME(postgres_primary(&pair), 1 - from);
+    CHECK(is_done_soon(&pair.servers[1 - from], "CREATE TABLE alone (b int)"));
+    sql_do(&pair.servers[1 - from], NULL, "DROP TABLE alone");
     wires_cut(&between, WIRES_ALL);
     wires_flow(&between, WIRES_ALL);
     postgres_follow(&pair, from, &between);

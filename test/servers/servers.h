@@ -363,8 +363,8 @@ void mariadb_start(server *out, const server_options *options);
  * through the wire I of it.
  *
  * postgres_primary waits until there is one among those that run, and returns its index.
- * postgres_promote makes the standby another primary, which returns when it can be written
- * to. postgres_follow makes a server that was killed the standby of the other, of which it
+ * postgres_promote makes the standby another primary, and returns when it can be written to;
+ * its commits wait for nobody until it is followed. postgres_follow makes a server that was killed the standby of the other, of which it
  * takes all its data, and returns when it has caught up. */
 #define POSTGRES_SYNCED "synchronous_standby_names = 'standby'"
 void postgres_start_pair(server_set *out, const server_options *options,

@@ -26,9 +26,20 @@ postgres_primary(const server_set *set)
     return set_leader(set, is_primary);
 }
 
+/* whether commits wait for a standby; ALTER SYSTEM itself does not */
+static void
+set_waiting(const server *primary, int waits)
+{
+    sql_do(primary, NULL, "ALTER SYSTEM %s",
+           waits ? "RESET synchronous_standby_names"
+                 : "SET synchronous_standby_names = ''");
+    sql_do(primary, NULL, "SELECT pg_reload_conf()");
+}
+
 void
 postgres_promote(server *standby)
 {
+    set_waiting(standby, 0);
     char *answer = sql_ask(standby, NULL, "SELECT pg_promote()");
     CHECK(answer != NULL && strcmp(answer, "t\n") == 0);
     free(answer);
@@ -37,6 +48,13 @@ postgres_promote(server *standby)
 }
 
 /* ---- following ---- */
+
+static int
+waits_for_standby(const server *of)
+{
+    return of->options.config != NULL &&
+           strstr(of->options.config, POSTGRES_SYNCED) != NULL;
+}
 
 static void
 take_data(const server *to, const server *from)
@@ -57,18 +75,20 @@ take_data(const server *to, const server *from)
     word_pair(&words, "--checkpoint=fast", "--no-sync");
     run_surely(&words);
     CHECK(fclose(server_file(to, "data/standby.signal")) == 0);
+    /* whether the other one waits for it is none of its own settings */
+    CHECK(fclose(server_file(to, "data/postgresql.auto.conf")) == 0);
 }
 
-/* where commits wait for the standby, they do by now */
+/* until it hears of all that happens and, if it should be, is waited for */
 static void
-await_following(const server *primary)
+await_following(const server *primary, int is_synced)
 {
     int64_t until = now_ms() + slowly(FOLLOW_LIMIT_MS);
-    while (
-        sql_number(primary, NULL,
-                   "SELECT count(*) FROM pg_stat_replication WHERE application_name "
-                   "= '" POSTGRES_STANDBY "' AND state = 'streaming' AND (sync_state = "
-                   "'sync' OR current_setting('synchronous_standby_names') = '')") == 0) {
+    while (sql_number(primary, NULL,
+                      "SELECT count(*) FROM pg_stat_replication WHERE application_name = "
+                      "'" POSTGRES_STANDBY "' AND state = 'streaming' AND sync_state = "
+                      "'%s'",
+                      is_synced ? "sync" : "async") == 0) {
         CHECK(now_ms() < until);
         sleep_ms(10);
     }
@@ -85,7 +105,9 @@ postgres_follow(server_set *set, int index, const struct wires *between)
     standby->replica_of = between != NULL ? between->ports[first] : primary->port;
     postgres_configure(standby);
     server_run(standby);
-    await_following(primary);
+    await_following(primary, 0);
+    set_waiting(primary, 1);
+    await_following(primary, waits_for_standby(primary));
 }
 
 /* ---- starting ---- */
@@ -97,6 +119,7 @@ postgres_start_pair(server_set *out, const server_options *options, struct wires
     memset(out, 0, sizeof(*out));
     out->count = 2;
     postgres_start(&out->servers[0], options);
+    set_waiting(&out->servers[0], 0);
     data_prepare(&out->servers[1], KIND_POSTGRES, options);
     own_folder(&out->servers[1]);
     if (between != NULL) {
