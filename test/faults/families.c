@@ -214,6 +214,7 @@ const struct family family_sentinel = { OF_REDIS,
                                         .start = start_sentinel,
                                         .leader = sentinel_leader,
                                         .heal_ms = heal_failover,
+                                        .fail_over = fail_over_redis,
                                         .can = OF_A_SET };
 
 const struct family family_cluster = { OF_REDIS,
@@ -221,6 +222,7 @@ const struct family family_cluster = { OF_REDIS,
                                        .start = start_cluster,
                                        .leader = cluster_leader,
                                        .heal_ms = heal_failover,
+                                       .fail_over = fail_over_redis,
                                        .can = OF_A_SET };
 
 const struct family family_redlock = { .engine = "redlock",

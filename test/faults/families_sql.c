@@ -8,6 +8,14 @@
 
 static server *const first = &lab.set.servers[0];
 
+/* the one that has the locks */
+static const server *
+keeper(void)
+{
+    int (*leader)(const server_set *) = lab.stage->family->leader;
+    return leader != NULL ? &lab.set.servers[leader(&lab.set)] : first;
+}
+
 static void
 make_database(void)
 {
@@ -23,6 +31,23 @@ start_pgbouncer(void)
     pgbouncer_start(&lab.set.servers[1], first, NULL);
 }
 
+static void
+start_pair(void)
+{
+    server_options options = options_of_stage();
+    options.config = (lab.stage->is & IS_SYNCED) != 0 ? POSTGRES_SYNCED : NULL;
+    postgres_start_pair(&lab.set, &options, &lab.between);
+    make_database();
+}
+
+/* who waits for the connection to be told on may try again a second later */
+static int64_t
+heal_pair(int64_t lease_ms)
+{
+    (void)lease_ms;
+    return slowly(1000);
+}
+
 /* The layout with a table of ours keeps the row of a holder that was killed until somebody
  * comes; when its lease is over that is nobody's lock. */
 static int
@@ -33,7 +58,7 @@ count_dead(void)
         return 0;
     }
     return (int)sql_number(
-        first, DATABASE,
+        keeper(), DATABASE,
         "SELECT count(*) FROM dibs_locks WHERE state <> '' AND until < %s",
         is_mariadb ? "cast(unix_timestamp(sysdate(6)) * 1000000 AS signed)"
                    : "(extract(epoch FROM clock_timestamp()) * 1000000)");
@@ -42,20 +67,20 @@ count_dead(void)
 static int
 count_sql(void)
 {
-    return sql_count_locks(first, DATABASE) - count_dead();
+    return sql_count_locks(keeper(), DATABASE) - count_dead();
 }
 
 /* a lock of a connection is gone with it */
 static int
 count_sql_and_clients(void)
 {
-    return count_sql() + sql_count_clients(first);
+    return count_sql() + sql_count_clients(keeper());
 }
 
 static void
 show_sql(void)
 {
-    sql_show(first, DATABASE);
+    sql_show(keeper(), DATABASE);
 }
 
 #define OF_SQL .path = "/" DATABASE, .show_left = show_sql
@@ -71,6 +96,19 @@ const struct family family_postgres = { OF_SQL,
                                         .count_left = count_sql_and_clients,
                                         .can =
                                             CAN_KILL | CAN_CUT | CAN_WIRE | CAN_CLOCK };
+
+const struct family family_postgres_pair = { OF_SQL,
+                                             .engine = "postgres",
+                                             .title = "postgres",
+                                             .is_present = postgres_present,
+                                             .scheme = "postgres://",
+                                             .user = "postgres@",
+                                             .start = start_pair,
+                                             .leader = postgres_primary,
+                                             .fail_over = fail_over_postgres,
+                                             .count_left = count_sql_and_clients,
+                                             .heal_ms = heal_pair,
+                                             .can = CAN_FAIL_OVER };
 
 const struct family family_pgbouncer = { OF_SQL,
                                          .engine = "postgres",

@@ -7,8 +7,9 @@
  *
  * stages.def, faults.def, controls.def: the data. families*.c: kinds of servers. stages.c:
  * starts and ends them.
- * strikes.c, strikes_members.c, strikes_failover.c: what is done to them. cell.c: one run and
- * what it says. notice.c: what dibs_notice says of servers. main.c: the program.
+ * strikes.c, strikes_members.c, strikes_failover.c, strikes_promote.c: what is done to them.
+ * cell.c: one run and what it says. notice.c: what dibs_notice says of servers. main.c: the
+ * program.
  */
 #ifndef FAULTS_LAB_H
 #define FAULTS_LAB_H
@@ -38,7 +39,8 @@ enum {
     IS_GUARDED = 1 << 1, /* ?guard=: closed for a lease after it forgot */
     IS_QUARANTINED = 1 << 2,
     IS_CROWDED = 1 << 3, /* long leases: more threads and names, so that enough happens */
-    IS_EVERYSEC = 1 << 4 /* it survives kill -9; the last second, no power failure */
+    IS_EVERYSEC = 1 << 4, /* it survives kill -9; the last second, no power failure */
+    IS_SYNCED = 1 << 5    /* what was answered is known to the one that takes over */
 };
 
 /* for how long a quarantine closes, beyond the guard: the lag that the URLs say, and 2 s */
@@ -55,6 +57,7 @@ struct family {
     void (*start)(void);
     int (*leader)(const server_set *set);
     void (*cut_off)(const server_set *set, struct wires *between, int index);
+    int (*fail_over)(uint64_t random, int64_t ms); /* a strike, of those that can */
     /* counts what is left at the servers when nobody uses them, and shows it */
     int (*count_left)(void);
     void (*show_left)(void);
@@ -76,7 +79,7 @@ extern const struct stage stages[];
 extern const struct family family_local, family_sqlite, family_redis, family_valkey,
     family_sentinel, family_cluster, family_redlock, family_zookeeper, family_ensemble,
     family_etcd, family_etcd_cluster, family_consul, family_consul_cluster,
-    family_postgres, family_pgbouncer, family_mysql;
+    family_postgres, family_postgres_pair, family_pgbouncer, family_mysql;
 
 /* options_of_stage: what a server of the stage that is started needs. */
 server_options options_of_stage(void);
@@ -176,5 +179,8 @@ int strike_leader_kill(uint64_t random, int64_t ms);
 int strike_leader_stop(uint64_t random, int64_t ms);
 int strike_leader_part(uint64_t random, int64_t ms);
 int strike_failover(uint64_t random, int64_t ms);
+/* by what family has them for fail_over */
+int fail_over_redis(uint64_t random, int64_t ms);
+int fail_over_postgres(uint64_t random, int64_t ms);
 
 #endif /* FAULTS_LAB_H */

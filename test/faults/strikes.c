@@ -172,3 +172,9 @@ strike_clock(uint64_t random, int64_t ms)
                      goes_back ? clock_anywhere(random) : clock_forward(random));
     return 0;
 }
+
+int
+strike_failover(uint64_t random, int64_t ms)
+{
+    return lab.stage->family->fail_over(random, ms);
+}

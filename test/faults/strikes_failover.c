@@ -3,7 +3,7 @@
  * A replica takes over that has not heard of what the master granted last: the replicas stand
  * still for a while, then all die at once, and the replicas come back with what they had
  * before. That is what a master does that is cut off with its clients and then lost, or two
- * machines that lose power. See lab.h.
+ * machines that lose power. Here those of Redis; strikes_promote.c has PostgreSQL. See lab.h.
  */
 #include "lab.h"
 
@@ -140,7 +140,7 @@ await_masters(void)
 }
 
 int
-strike_failover(uint64_t random, int64_t ms)
+fail_over_redis(uint64_t random, int64_t ms)
 {
     server *replicas[SET_MAX], *next = NULL;
     int count;
