@@ -323,10 +323,10 @@ swap(struct sql *sql, const struct change *change, const struct view *view,
         sql_number(text.previous),
         sql_text(text.state, text.state_len),
         sql_text(text.tells, sql->drive->tells ? text.tells_len : 0),
+        sql_number(text.version),
     };
-    int rc = run_if(sql, SQL_SWAP, params, 9, deadline, done, err);
-    const struct sql_row row = { line->version + 1, line->tick, text.until,
-                                 text.previous };
+    int rc = run_if(sql, SQL_SWAP, params, 10, deadline, done, err);
+    const struct sql_row row = { text.version, line->tick, text.until, text.previous };
     if (*done)
         dibs__lease_note(sql, change->name, change->name_len, change->name_hash, &row,
                          text.state, text.state_len);

@@ -106,7 +106,7 @@ size_t dibs__line_mark(char *out, const char *id, size_t id_len);
  * lock back; unless there is an observer behind that beginning, who is to be told as well.
  * The caller gives the texts room: state_max and tells_max. */
 struct line_text {
-    int64_t until;
+    int64_t version, until;
     unsigned previous;
     char *state, *tells;
     size_t state_len, tells_len;

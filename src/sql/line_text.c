@@ -333,13 +333,13 @@ gist_len(const char *state, size_t len)
 }
 
 static void
-print_gist(struct pen *pen, int64_t version, const struct line_text *text)
+print_gist(struct pen *pen, const struct line_text *text)
 {
     size_t len = gist_len(text->state, text->state_len);
     if (!len)
         return;
     put_char(pen, ' ');
-    pen->at += put_digits(pen->at, (uint64_t)version);
+    pen->at += put_digits(pen->at, (uint64_t)text->version);
     for (size_t i = 0; i < len; i++) {
         if (i == 0 || text->state[i - 1] == '\n')
             put_char(pen, '\t');
@@ -350,8 +350,7 @@ print_gist(struct pen *pen, int64_t version, const struct line_text *text)
 
 /* "CHANNEL g SERIAL JOINED TICK PREVIOUS UNTIL [VERSION\tRECORD..]", or "CHANNEL x SERIAL" */
 static void
-print_tell(struct pen *pen, const struct line *line, const struct party *party,
-           const struct line_text *gist)
+print_tell(struct pen *pen, const struct party *party, const struct line_text *gist)
 {
     put_text(pen, LINE_CHANNEL, sizeof LINE_CHANNEL - 1);
     put_text(pen, party->id, LINE_SESSION);
@@ -366,7 +365,7 @@ print_tell(struct pen *pen, const struct line *line, const struct party *party,
         put_number(pen, party->told);
         pen->at += put_digits(pen->at, (uint64_t)party->until);
         if (gist)
-            print_gist(pen, line->version + 1, gist);
+            print_gist(pen, gist);
     }
     put_char(pen, '\n');
 }
@@ -378,11 +377,12 @@ dibs__line_print(const struct line *line, struct line_text *out)
     struct pen pen = { out->tells };
     out->until = lone ? lone->until : first_end(line);
     out->previous = lone ? lone->told : line->previous;
+    out->version = line->version < line->now ? line->now : line->version + 1;
     print_state(line, lone, out);
     for (size_t i = 0; i < line->count; i++) {
         const struct party *party = &line->parties[i];
         if (party->say != LINE_SAY_NOTHING)
-            print_tell(&pen, line, party, party == lone ? out : NULL);
+            print_tell(&pen, party, party == lone ? out : NULL);
     }
     out->tells_len = (size_t)(pen.at - out->tells);
 }

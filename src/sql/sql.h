@@ -60,19 +60,21 @@ sql_bytes(const void *bytes, size_t len)
  * as it is when the row is locked, not when the statement began, where the database can. */
 enum sql_statement {
     /* ---- lease: table dibs_locks(name, version, token, until, previous, state) ---- */
+    /* "A new version" is one that a row never had. It is version + 1 or, where a server may
+     * take over that has not heard of all changes, the larger of that and {now}; that of a new
+     * row is {now}. So none comes twice, and who knows a line at its version knows the line. */
     /* take what is free: ?1 name ?2 record ?3 lease in us. If there is no row, or its state
-     * is '': state = ?2, until = {now} + ?3, version + 1 (a new row: {now}, so that no version
-     * comes twice), token = the larger of token + 1 and {now}; previous stays (a new row: 0).
+     * is '': state = ?2, until = {now} + ?3, a new version, token = the larger of token + 1 and {now}; previous stays (a new row: 0).
      * Taken: one row (token, previous), or changed >= 1 and last_id = token * 4 + previous. */
     SQL_TAKE,
     /* the same, for a row that was there a while ago: changing is cheaper than inserting where
      * that is in the way. Not taken if there is none. */
     SQL_RETAKE,
     /* give back what nobody waits for: ?1 name ?2 record. If state = ?2 and until > {now}:
-     * state = '', previous = 0, version + 1; until stays. changed: 1 or 0. */
+     * state = '', previous = 0, a new version; until stays. changed: 1 or 0. */
     SQL_GIVE,
     /* lengthen: ?1 name ?2 record ?3 lease in us. If state begins with ?2 and until > {now}:
-     * until = {now} + ?3, version + 1. changed: 1 or 0. */
+     * until = {now} + ?3, a new version. changed: 1 or 0. */
     SQL_KEEP,
     /* ?1 name. One row (version, token, until, previous, state, {now}), or none. */
     SQL_READ,
@@ -85,13 +87,13 @@ enum sql_statement {
      * same). For databases that can do both at once (sql.enters). */
     SQL_ENTER,
     /* change one record: ?1 name ?2 the record ?3 its new text ?4 when its time is over. If
-     * ?2 is in state and ?4 > {now}: ?3 in its place, version + 1. changed: 1 or 0. */
+     * ?2 is in state and ?4 > {now}: ?3 in its place, a new version. changed: 1 or 0. */
     SQL_EDIT,
     /* change: ?1 name ?2 version ?3 bytes of state that are known ?4 1: there must be no more
      * ?5 token ?6 until ?7 previous ?8 new text of what was known ?9 whom to tell: lines
-     * "CHANNEL PAYLOAD\n", for databases that can tell. If version = ?2 and (?4 = 0 or
-     * state has just ?3 bytes): version + 1, token, until, previous, and state = ?8 || what
-     * follows the known bytes. changed: 1 or 0. */
+     * "CHANNEL PAYLOAD\n", for databases that can tell ?10 the new version. If version = ?2
+     * and (?4 = 0 or state has just ?3 bytes): version, token, until, previous, and state = ?8
+     * || what follows the known bytes. changed: 1 or 0. */
     SQL_SWAP,
     /* a row that is not there yet: ?1 name, with version {now}, token 0, until {now},
      * previous 0 and state ''. Does nothing if it is there. */

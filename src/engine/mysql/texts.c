@@ -13,26 +13,29 @@
 
 #define NOW "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', SYSDATE(6))"
 
+/* see sql.h */
+#define NEW_VERSION "version = GREATEST(version + 1, " NOW ")"
+
 const char *const dibs__mysql_texts[SQL_STATEMENTS] = {
     /* changed: 1 inserted, 2 taken, 0 not. LAST_INSERT_ID(x) tells x with the reply. Its
      * times are from before it waited for the row, which only makes the lease shorter. */
     [SQL_TAKE] =
         "INSERT INTO dibs_locks (token, name, version, until, previous, state)"
         " VALUES (LAST_INSERT_ID(" NOW " * 4) DIV 4, ?1, token, token + ?3, 0, ?2)"
-        " ON DUPLICATE KEY UPDATE version = version + (state = ''),"
+        " ON DUPLICATE KEY UPDATE"
+        " version = IF(state = '', GREATEST(version + 1, VALUES(version)), version),"
         " until = IF(state = '', VALUES(until), until),"
         " token = IF(state = '', GREATEST(token + 1, VALUES(token)), token),"
         " previous = previous + 0 * LAST_INSERT_ID(token * 4 + previous),"
         " state = IF(state = '', VALUES(state), state)",
     [SQL_RETAKE] =
-        "UPDATE dibs_locks SET version = version + 1, until = " NOW " + ?3,"
+        "UPDATE dibs_locks SET " NEW_VERSION ", until = " NOW " + ?3,"
         " token = GREATEST(token + 1, " NOW "),"
         " previous = previous + 0 * LAST_INSERT_ID(token * 4 + previous), state = ?2"
         " WHERE name = ?1 AND state = ''",
-    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', previous = 0,"
-                 " version = version + 1"
+    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', previous = 0, " NEW_VERSION
                  " WHERE name = ?1 AND state = ?2 AND until > " NOW,
-    [SQL_KEEP] = "UPDATE dibs_locks SET until = " NOW " + ?3, version = version + 1"
+    [SQL_KEEP] = "UPDATE dibs_locks SET until = " NOW " + ?3, " NEW_VERSION
                  " WHERE name = ?1 AND LEFT(state, CHAR_LENGTH(?2)) = ?2"
                  " AND until > " NOW,
     [SQL_READ] = "SELECT version, token, until, previous, state, " NOW
@@ -44,10 +47,10 @@ const char *const dibs__mysql_texts[SQL_STATEMENTS] = {
                   " VALUES (?1, " NOW ", 0, " NOW ", 0, '')"
                   " ON DUPLICATE KEY UPDATE state = IF(state = '', '', CONCAT(state, ?2))"
                   " RETURNING version, token, until, previous, state, " NOW,
-    [SQL_EDIT] = "UPDATE dibs_locks SET state = REPLACE(state, ?2, ?3),"
-                 " version = version + 1 WHERE name = ?1 AND LOCATE(?2, state) > 0"
+    [SQL_EDIT] = "UPDATE dibs_locks SET state = REPLACE(state, ?2, ?3), " NEW_VERSION
+                 " WHERE name = ?1 AND LOCATE(?2, state) > 0"
                  " AND ?4 > " NOW,
-    [SQL_SWAP] = "UPDATE dibs_locks SET version = version + 1, token = ?5, until = ?6,"
+    [SQL_SWAP] = "UPDATE dibs_locks SET version = ?10, token = ?5, until = ?6,"
                  " previous = ?7, state = CONCAT(?8, CONVERT("
                  "SUBSTRING(CAST(state AS BINARY), ?3 + 1) USING utf8mb4))"
                  " WHERE name = ?1 AND version = ?2 AND (?4 = 0 OR LENGTH(state) = ?3)",

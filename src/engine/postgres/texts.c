@@ -9,6 +9,9 @@
  * to be waited for. */
 #define NOW "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 
+/* see sql.h */
+#define NEW_VERSION "version = greatest(version + 1, " NOW ")"
+
 #define LOCK_COLUMNS "version, token, until, previous, state, " NOW
 
 /* lines "CHANNEL PAYLOAD" */
@@ -22,26 +25,25 @@ const char *const dibs__pg_texts[SQL_STATEMENTS] = {
                  "(name, version, token, until, previous, state) "
                  "VALUES (?1, " NOW ", " NOW ", " NOW " + ?3, 0, ?2) "
                  "ON CONFLICT (name) DO UPDATE SET state = excluded.state, "
-                 "until = " NOW " + ?3, version = l.version + 1, "
+                 "until = " NOW " + ?3, version = greatest(l.version + 1, " NOW "), "
                  "token = greatest(l.token + 1, " NOW ") "
                  "WHERE l.state = '' RETURNING token, previous",
-    [SQL_RETAKE] = "UPDATE dibs_locks SET state = ?2, until = " NOW " + ?3, "
-                   "version = version + 1, token = greatest(token + 1, " NOW ") "
+    [SQL_RETAKE] = "UPDATE dibs_locks SET state = ?2, until = " NOW " + ?3, " NEW_VERSION
+                   ", token = greatest(token + 1, " NOW ") "
                    "WHERE name = ?1 AND state = '' RETURNING token, previous",
-    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', previous = 0, "
-                 "version = version + 1 "
-                 "WHERE name = ?1 AND state = ?2 AND until > " NOW,
-    [SQL_KEEP] = "UPDATE dibs_locks SET until = " NOW " + ?3, version = version + 1 "
-                 "WHERE name = ?1 AND left(state, length(?2)) = ?2 AND until > " NOW,
+    [SQL_GIVE] = "UPDATE dibs_locks SET state = '', previous = 0, " NEW_VERSION
+                 " WHERE name = ?1 AND state = ?2 AND until > " NOW,
+    [SQL_KEEP] = "UPDATE dibs_locks SET until = " NOW " + ?3, " NEW_VERSION
+                 " WHERE name = ?1 AND left(state, length(?2)) = ?2 AND until > " NOW,
     [SQL_READ] = "SELECT " LOCK_COLUMNS " FROM dibs_locks WHERE name = ?1",
     [SQL_JOIN] = "UPDATE dibs_locks SET state = state || ?3 "
                  "WHERE name = ?1 AND (version = ?2 OR (?2::bigint = 0 AND state <> ''))",
     [SQL_ENTER] = "UPDATE dibs_locks SET state = state || ?2 "
                   "WHERE name = ?1 AND state <> '' RETURNING " LOCK_COLUMNS,
-    [SQL_EDIT] = "UPDATE dibs_locks SET state = replace(state, ?2, ?3), "
-                 "version = version + 1 WHERE name = ?1 AND strpos(state, ?2) > 0 "
+    [SQL_EDIT] = "UPDATE dibs_locks SET state = replace(state, ?2, ?3), " NEW_VERSION
+                 " WHERE name = ?1 AND strpos(state, ?2) > 0 "
                  "AND ?4::bigint > " NOW,
-    [SQL_SWAP] = "UPDATE dibs_locks SET version = version + 1, token = ?5, until = ?6, "
+    [SQL_SWAP] = "UPDATE dibs_locks SET version = ?10, token = ?5, until = ?6, "
                  "previous = ?7, state = ?8 || substr(state, ?3::int + 1) "
                  "WHERE name = ?1 AND version = ?2 "
                  "AND (?4::bigint = 0 OR length(state) = ?3::bigint) RETURNING " TELL,

@@ -60,7 +60,7 @@ const char *const dibs__sqlite_texts[SQL_STATEMENTS] = {
                  "version = version + 1 WHERE name = ?1 AND instr(state, ?2) > 0 "
                  "AND ?4 > dibs_now()",
     [SQL_SWAP] =
-        "UPDATE dibs_locks SET version = version + 1, token = ?5, until = ?6, "
+        "UPDATE dibs_locks SET version = ?10, token = ?5, until = ?6, "
         "previous = ?7, "
         "state = ?8 || coalesce(CAST(substr(CAST(state AS BLOB), ?3 + 1) AS TEXT), '') "
         "WHERE name = ?1 AND version = ?2 "

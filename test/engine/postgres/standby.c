@@ -63,6 +63,39 @@ test_promoted(void)
     end(&set.servers[1]);
 }
 
+/* What was remembered of a line at the primary that was lost says nothing of the line at this
+ * one, though both were changed as often: who lets go of what it lost leaves it alone. */
+static void
+test_forked(void)
+{
+    dibs_hold *hold, *mine;
+    start(NULL);
+    give(take(holder, NAME, LONG_MS));
+    dibs *last = open_at(set.servers[0].port), *other = open_lines();
+    give(take(other, "other", LONG_MS));
+    sleep_ms(slowly(200));
+    wires_hold(&between, 0);
+    hold = take(holder, NAME, LONG_MS);
+    dibs_op *first = begin_wait(waiter, NAME, LONG_MS);
+    EVENTUALLY(slowly(5000), count_keys(&set.servers[0]) == line_keys(1));
+    dibs_op *second = begin_wait(last, NAME, LONG_MS);
+    EVENTUALLY(slowly(5000), count_keys(&set.servers[0]) == line_keys(2));
+    give(hold); /* the second change, and the first one in line is told of it */
+    hold = end_wait(first, slowly(5000));
+
+    fail_over();
+    mine = take(other, NAME, LONG_MS);
+    OK(dibs_renew(mine, LONG_MS, &oops)); /* the second change here */
+    (void)dibs_unlock(hold, &oops);
+    OK(dibs_renew(mine, LONG_MS, &oops));
+    give(mine);
+    dibs_op_cancel(second);
+    GIVES(DIBS_ECANCELED, dibs_op_finish(&hold, second, &oops));
+    dibs_close(last);
+    dibs_close(other);
+    end(&set.servers[1]);
+}
+
 /* ---- commits that wait for the standby ---- */
 
 static const server_options synced = { .config = POSTGRES_SYNCED };
@@ -119,6 +152,7 @@ main(int argc, char **argv)
 {
     static const fault_case cases[] = {
         { "promoted", test_promoted },
+        { "forked", test_forked },
         { "unheard", test_unheard },
         { "unheard_and_lost", test_unheard_and_lost },
         { NULL, NULL },
