@@ -19,6 +19,9 @@
  *  - On failure a slot returns a code and writes, with host->fail, only what the backend
  *    said. Core adds what was tried, on which name and where.
  *  - An engine calls up in one way only: host->ring.
+ *  - No thread is cancelled (pthread_cancel) in a slot: core sees to that. With
+ *    DIBS_CAP_DIRECT, attempt and release do it themselves around what could be a place to be
+ *    cancelled at, because they are called too often for it.
  */
 #ifndef DIBS_ENGINE_H
 #define DIBS_ENGINE_H

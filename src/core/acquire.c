@@ -519,6 +519,7 @@ acquire(dibs_hold **out, struct ask *ask, dibs_error *err)
     int rc = check_request(ask, err);
     if (rc)
         return rc;
+    UNCANCELLED_IF(!dibs__is_quick(ask->client));
     ask->deadline = dibs__deadline_of(ask->request.wait_ms);
     said.text[0] = '\0';
     do

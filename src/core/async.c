@@ -113,6 +113,7 @@ int
 dibs_acquire_async(dibs_op **out, dibs *client, const dibs_request *request,
                    void (*done)(dibs_op *op, void *arg), void *arg, dibs_error *err)
 {
+    UNCANCELLED;
     size_t name_len;
     int rc = dibs__client_check(client, err);
     if (rc)
@@ -173,6 +174,7 @@ wait_for_stage(dibs_op *op, int stage)
 int
 dibs_op_finish(dibs_hold **out, dibs_op *op, dibs_error *err)
 {
+    UNCANCELLED;
     if (!op || !out)
         return dibs__fail(err, DIBS_EINVAL, "%s is NULL", op ? "out" : "op");
     wait_for_stage(op, atomic_load(&op->thread) == dibs__thread_number() ? ENDED : OVER);

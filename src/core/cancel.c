@@ -37,6 +37,7 @@ dibs_canceller_free(dibs_canceller *canceller)
 void
 dibs_cancel(dibs_canceller *canceller)
 {
+    UNCANCELLED;
     if (!canceller)
         return;
     dibs__mutex_lock(&canceller->mutex);

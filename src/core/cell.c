@@ -28,6 +28,7 @@ check_cell(dibs_cell_key *key, dibs *client, int space, const char *name,
 int
 dibs_cell_read(dibs_cell *out, dibs *client, const char *name, dibs_error *err)
 {
+    UNCANCELLED;
     dibs_cell_key key;
     int rc = check_cell(&key, client, DIBS_SPACE_CELL, name, "name", err);
     if (!rc && !out)
@@ -48,6 +49,7 @@ int
 dibs_cell_swap(uint64_t *new_version, dibs *client, const char *name, uint64_t version,
                const void *value, size_t len, dibs_error *err)
 {
+    UNCANCELLED;
     dibs_cell_key key;
     uint64_t stored;
     int rc = check_cell(&key, client, DIBS_SPACE_CELL, name, "name", err);
@@ -121,6 +123,7 @@ pass_fence(dibs *client, const dibs_cell_key *key, uint64_t token, dibs_error *e
 int
 dibs_fence(dibs *client, const char *resource, uint64_t token, dibs_error *err)
 {
+    UNCANCELLED;
     dibs_cell_key key;
     dibs_error said;
     int rc = check_cell(&key, client, DIBS_SPACE_FENCE, resource, "resource", err);

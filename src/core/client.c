@@ -80,6 +80,7 @@ open_client(dibs *client, const char *url, const dibs_options *options, dibs_err
 int
 dibs_open(dibs **out, const char *url, const dibs_options *options, dibs_error *err)
 {
+    UNCANCELLED;
     if (!out)
         return dibs__fail(err, DIBS_EINVAL, "out is NULL");
     dibs *client = dibs__alloc(sizeof *client);
@@ -179,6 +180,7 @@ close_engine(dibs *client, int forked)
 void
 dibs_close(dibs *client)
 {
+    UNCANCELLED;
     if (!client)
         return;
     if (dibs__forked(client->fork_mark)) {

@@ -25,6 +25,7 @@
 #include "core/name.h"
 #include "core/sys.h"
 #include "core/url.h"
+#include "util/uncancelled.h"
 
 #define DIBS__SHARDS 16
 /* names shorter than this need no memory of their own */
@@ -240,6 +241,16 @@ static inline int
 dibs__has(const dibs *client, uint32_t cap)
 {
     return (client->session.caps & cap) != 0;
+}
+
+/* No public function is a place to be cancelled at (pthread_cancel). Those that may come to a
+ * system call begin with UNCANCELLED. Taking and giving back are spared that where they are as
+ * cheap as memory: what they seldom need there (watch, a descriptor to close) sees to it
+ * itself, and so does the engine. */
+static inline int
+dibs__is_quick(const dibs *client)
+{
+    return dibs__has(client, DIBS_CAP_DIRECT) && !client->options.trace;
 }
 
 /* dispatch.c: the only way to an engine. Same meaning as the slots of engine.h; a failure

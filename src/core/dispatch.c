@@ -3,8 +3,7 @@
  * The seam between core and engines. Every call of an engine goes through here: it is
  * traced, may be made to fail by a test, and a failure is told in whole sentences ("cannot
  * renew 'deploy' at etcd://10.0.0.2:2379: lease 7f3a has expired"). Calls are counted here,
- * but for attempts, watches and releases: those who make them count more cheaply. No thread is
- * cancelled in an engine.
+ * but for attempts, watches and releases: those who make them count more cheaply.
  */
 #include "core/core.h"
 
@@ -94,25 +93,17 @@ finish(const struct engine_call *call, int code, dibs_error *said, dibs_error *e
     return code;
 }
 
-#define CALL_IF(is_guarded, verb_, phrase_, name_, len_, invoke)                         \
+#define CALL(verb_, phrase_, name_, len_, invoke)                                        \
     dibs_error said;                                                                     \
     said.code = said.engine_code = 0;                                                    \
     said.text[0] = '\0';                                                                 \
     struct engine_call call = { client, verb_, phrase_, name_, len_, 0 };                \
     int rc = begin(&call);                                                               \
-    if (!rc) {                                                                           \
-        int before = (is_guarded) ? dibs__cancel_off() : 0;                              \
+    if (!rc)                                                                             \
         rc = (invoke);                                                                   \
-        if (is_guarded)                                                                  \
-            dibs__cancel_on(before);                                                     \
-    }                                                                                    \
     if (rc == DIBS_OK && !fault_hook && !client->options.trace)                          \
         return DIBS_OK; /* the usual case, spared the call */                            \
     return finish(&call, rc, &said, err)
-#define CALL(...) CALL_IF(1, __VA_ARGS__)
-/* memory is taken and given without a place to be cancelled at: what is spared is more than
- * the call costs */
-#define CALL_OFTEN(...) CALL_IF(!dibs__has(client, DIBS_CAP_DIRECT), __VA_ARGS__)
 
 int
 dibs__engine_open(dibs *client, dibs_time deadline, dibs_error *err)
@@ -137,13 +128,14 @@ dibs__engine_close(dibs *client, int forked)
 int
 dibs__engine_attempt(dibs *client, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
-    CALL_OFTEN("attempt", "lock", claim->name, claim->name_len,
-               client->engine->attempt(client->state, claim, deadline, &said));
+    CALL("attempt", "lock", claim->name, claim->name_len,
+         client->engine->attempt(client->state, claim, deadline, &said));
 }
 
 int
 dibs__engine_watch(dibs *client, dibs_claim *claim, dibs_time deadline, dibs_error *err)
 {
+    UNCANCELLED; /* the caller may be quick */
     CALL("watch", "wait for", claim->name, claim->name_len,
          client->engine->watch(client->state, claim, deadline, &said));
 }
@@ -151,9 +143,8 @@ dibs__engine_watch(dibs *client, dibs_claim *claim, dibs_time deadline, dibs_err
 void
 dibs__engine_sleep(dibs *client, dibs_claim *claim, dibs_time deadline)
 {
-    int before = dibs__cancel_off();
+    UNCANCELLED;
     client->engine->sleep(client->state, claim, deadline);
-    dibs__cancel_on(before);
 }
 
 void
@@ -204,8 +195,8 @@ int
 dibs__engine_release(dibs *client, dibs_claim *claim, uint32_t linger_ms,
                      dibs_time deadline, dibs_error *err)
 {
-    CALL_OFTEN("release", "release", claim->name, claim->name_len,
-               client->engine->release(client->state, claim, linger_ms, deadline, &said));
+    CALL("release", "release", claim->name, claim->name_len,
+         client->engine->release(client->state, claim, linger_ms, deadline, &said));
 }
 
 int

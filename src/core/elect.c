@@ -108,6 +108,7 @@ dibs_observe(dibs *client, const char *name,
              int (*changed)(const dibs_party *leader, void *arg), void *arg,
              int64_t wait_ms, dibs_canceller *cancel, dibs_error *err)
 {
+    UNCANCELLED;
     size_t len;
     int rc = dibs__client_check(client, err);
     if (!rc)

@@ -109,6 +109,7 @@ signal_fd(int fd)
 int
 dibs_lost_fd(dibs_hold *hold, dibs_error *err)
 {
+    UNCANCELLED;
     if (!hold)
         return dibs__fail(err, DIBS_EINVAL, "hold is NULL");
     if (is_forked(hold) || atomic_load(&hold->state) == DIBS__RELEASED)
@@ -222,6 +223,7 @@ check_held(const dibs_hold *hold, dibs_error *err)
 int
 dibs_renew(dibs_hold *hold, uint32_t lease_ms, dibs_error *err)
 {
+    UNCANCELLED;
     int rc = check_held(hold, err);
     if (rc)
         return rc;
@@ -237,6 +239,7 @@ dibs_renew(dibs_hold *hold, uint32_t lease_ms, dibs_error *err)
 int
 dibs_downgrade(dibs_hold *hold, dibs_error *err)
 {
+    UNCANCELLED;
     int rc = check_held(hold, err);
     if (rc)
         return rc;
@@ -272,6 +275,7 @@ int
 dibs__grant_end(dibs *client, dibs__grant *grant, uint32_t linger_ms, int lost,
                 dibs_time deadline, dibs_error *err)
 {
+    UNCANCELLED_IF(!dibs__is_quick(client));
     int direct = dibs__has(client, DIBS_CAP_DIRECT);
     dibs__keeper_remove(client, grant);
     if (atomic_load(&grant->kept) && atomic_exchange(&grant->releasing, 1))
@@ -301,6 +305,13 @@ mark_released(dibs_hold *hold)
         atomic_compare_exchange_strong(&hold->state, &state, DIBS__RELEASED))
         return 1;
     return -1;
+}
+
+static void
+close_fd(int fd)
+{
+    UNCANCELLED;
+    close(fd);
 }
 
 static int
@@ -368,7 +379,7 @@ free_handle(dibs_hold *hold)
     if (!forked && hold->on_lost)
         wait_until_told(hold);
     if (fd >= 0)
-        close(fd);
+        close_fd(fd);
     /* a child's copy of a mutex may be locked for ever: there the memory is left alone */
     if (!forked)
         dibs__hold_discard(hold);

@@ -153,6 +153,7 @@ check_look(const dibs *client, uint32_t cap, const char *what, dibs_error *err)
 int
 dibs_inspect(dibs_report **out, dibs *client, const char *name, dibs_error *err)
 {
+    UNCANCELLED;
     size_t len;
     int rc = check_look(client, DIBS_CAP_INSPECT, "look at locks", err);
     if (!rc)
@@ -179,6 +180,7 @@ int
 dibs_list(dibs *client, const char *glob,
           int (*each)(const dibs_report *report, void *arg), void *arg, dibs_error *err)
 {
+    UNCANCELLED;
     int rc = check_look(client, DIBS_CAP_INSPECT, "list locks", err);
     if (!rc && !each)
         rc = dibs__fail(err, DIBS_EINVAL, "each is NULL");
@@ -201,6 +203,7 @@ int
 dibs_break(size_t *broken, dibs *client, const char *name, const char *reason,
            dibs_error *err)
 {
+    UNCANCELLED;
     size_t len, count = 0;
     int rc = check_look(client, DIBS_CAP_BREAK, "break locks", err);
     if (!rc)

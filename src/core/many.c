@@ -92,6 +92,7 @@ int
 dibs_acquire_all(dibs_hold **holds, const dibs_wanted *wanted, size_t count,
                  int64_t wait_ms, dibs_error *err)
 {
+    UNCANCELLED;
     if (!holds || !wanted || count == 0 || count > MANY_MAX)
         return dibs__fail(err, DIBS_EINVAL, "between 1 and %d locks can be taken at once",
                           MANY_MAX);

@@ -23,6 +23,7 @@ find_schema(const char *const **out, const dibs__url *url, dibs_error *err)
 int
 dibs_schema(const char *const **out, const char *url, dibs_error *err)
 {
+    UNCANCELLED;
     dibs__url parsed;
     if (!out)
         return dibs__fail(err, DIBS_EINVAL, "out is NULL");

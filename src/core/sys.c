@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,7 +62,8 @@ dibs__random(void)
     uint64_t bits;
     size_t have = 0;
     while (have < sizeof bits) {
-        ssize_t got = getrandom((char *)&bits + have, sizeof bits - have, 0);
+        /* getrandom() would be a place to be cancelled at */
+        long got = syscall(SYS_getrandom, (char *)&bits + have, sizeof bits - have, 0);
         if (got > 0)
             have += (size_t)got;
         else if (errno != EINTR)
@@ -195,23 +195,7 @@ dibs__thread_start(dibs__thread *out, const char *name, void *(*run)(void *), vo
 void
 dibs__thread_join(dibs__thread *thread)
 {
-    int before = dibs__cancel_off();
     pthread_join(thread->id, NULL);
-    dibs__cancel_on(before);
-}
-
-int
-dibs__cancel_off(void)
-{
-    int before = PTHREAD_CANCEL_ENABLE;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-void
-dibs__cancel_on(int before)
-{
-    pthread_setcancelstate(before, NULL);
 }
 
 uint64_t

@@ -49,11 +49,6 @@ int dibs__thread_start(dibs__thread *out, const char *name, void *(*run)(void *)
                        void *arg, int detached);
 void dibs__thread_join(dibs__thread *thread);
 
-/* dibs__cancel_off makes pthread_cancel wait: the calling thread is not ended where it polls or
- * reads, with our mutexes locked, before dibs__cancel_on has put back what was. */
-int dibs__cancel_off(void);
-void dibs__cancel_on(int before);
-
 /* dibs__thread_number identifies the calling thread; never reused within a process. */
 uint64_t dibs__thread_number(void);
 

@@ -108,6 +108,9 @@ CASE(process, signal_storm)
 
 /* ---- threads that are cancelled ---- */
 
+/* who waits looks again after a second and an eighth, also without a ring */
+#define LOOKED_AGAIN_MS 1300
+
 static dibs_hold *waited_for;
 
 static __attribute__((noinline)) void
@@ -146,7 +149,8 @@ CASE(process, waiter_cancelled)
     CHECK(pthread_create(&waiter, NULL, wait_and_be_cancelled, NULL) == 0);
     await_waiters(NAME, 1);
     CHECK(pthread_cancel(waiter) == 0);
-    sleep_ms(slowly(20));
+    sleep_ms(LOOKED_AGAIN_MS);
+    CHECK(pthread_tryjoin_np(waiter, &result) == EBUSY);
     OK(peer_release(other, 0));
     CHECK(pthread_join(waiter, &result) == 0 && result == PTHREAD_CANCELED);
     CHECK(waited_for != NULL && dibs_held(waited_for));
@@ -187,6 +191,128 @@ CASE(process, worker_cancelled)
         cancel_and_join(worker);
         CHECK(is_free(stage.client, NAME));
     }
+}
+
+static int nowhere = -1;
+static _Atomic int traced, calls_returned;
+
+/* a place to be cancelled at */
+static void
+write_somewhere(void)
+{
+    CHECK(write(nowhere, "x", 1) == 1);
+}
+
+static void
+trace_by_writing(const dibs_trace_event *event, void *arg)
+{
+    (void)event, (void)arg;
+    write_somewhere();
+    atomic_fetch_add(&traced, 1);
+}
+
+static int
+list_by_writing(const dibs_report *report, void *arg)
+{
+    (void)report, (void)arg;
+    write_somewhere();
+    return 1;
+}
+
+static int
+observe_by_writing(const dibs_party *leader, void *arg)
+{
+    (void)leader, (void)arg;
+    write_somewhere();
+    return 1;
+}
+
+static void
+look_doomed(dibs *client)
+{
+    dibs_report *report = NULL;
+    if (has(DIBS_CAP_INSPECT)) {
+        CHECK_SAME(dibs_list(client, NULL, list_by_writing, NULL, &oops), 1);
+        OK(dibs_inspect(&report, client, OTHER, &oops));
+        dibs_report_free(report);
+    }
+    if (has(DIBS_CAP_OBSERVE)) {
+        CHECK_SAME(dibs_observe(client, OTHER, observe_by_writing, NULL, slowly(5000),
+                                NULL, &oops),
+                   1);
+    }
+    if (has(DIBS_CAP_CELL)) {
+        dibs_cell cell;
+        GIVES(DIBS_ENOTFOUND, dibs_cell_read(&cell, client, OTHER, &oops));
+    }
+}
+
+static void
+wait_doomed(dibs *client)
+{
+    dibs_hold *none = NULL;
+    dibs_op *op = NULL;
+    dibs_request request = want(NAME);
+    GIVES(DIBS_EBUSY, dibs_trylock(&none, client, NAME, &oops));
+    GIVES(DIBS_ETIMEDOUT, dibs_timedlock(&none, client, NAME, slowly(60), &oops));
+    OK(dibs_acquire_async(&op, client, &request, NULL, NULL, &oops));
+    dibs_op_cancel(op);
+    GIVES(DIBS_ECANCELED, dibs_op_finish(&none, op, &oops));
+}
+
+/* all of its calls return, though it is to end at the next place where it may */
+static __attribute__((noinline)) void
+call_doomed(int is_traced)
+{
+    dibs_options options = DIBS_OPTIONS_INIT;
+    dibs *client = NULL;
+    dibs_hold *hold = NULL;
+    options.trace = is_traced ? trace_by_writing : NULL;
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    OK(dibs_open(&client, stage.url, &options, &oops));
+    wait_doomed(client);
+    OK(dibs_lock(&hold, client, OTHER, &oops));
+    CHECK(dibs_lost_fd(hold, &oops) >= 0);
+    OK(dibs_renew(hold, 0, &oops));
+    look_doomed(client);
+    OK(dibs_unlock(hold, &oops));
+    dibs_close(client);
+    atomic_fetch_add(&calls_returned, 1);
+}
+
+static void *
+call_and_be_cancelled(void *arg)
+{
+    call_doomed(arg != NULL);
+    for (;;) {
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* A thread that was cancelled before it calls, so that the first place to be cancelled at would
+ * be the last. Nobody else notices anything of it. */
+CASE(process, cancelled_before)
+{
+    peer *other = peer_new();
+    (void)peer_take(other, NAME);
+    nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    CHECK(nowhere >= 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_t doomed;
+        void *result = NULL;
+        CHECK(pthread_create(&doomed, NULL, call_and_be_cancelled, i ? &traced : NULL) ==
+              0);
+        CHECK(pthread_join(doomed, &result) == 0 && result == PTHREAD_CANCELED);
+        CHECK_SAME(calls_returned, i + 1);
+        dibs *client = open_client();
+        give(take_name(client, OTHER));
+        dibs_close(client);
+    }
+    CHECK(traced > 0);
+    close(nowhere);
+    OK(peer_release(other, 0));
+    peer_quit(other);
 }
 
 /* ---- forks ---- */

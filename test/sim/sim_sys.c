@@ -168,19 +168,6 @@ dibs__thread_join(dibs__thread *thread)
     sim_fiber_join((size_t)thread->id);
 }
 
-/* nobody cancels a coroutine */
-int
-dibs__cancel_off(void)
-{
-    return 0;
-}
-
-void
-dibs__cancel_on(int before)
-{
-    (void)before;
-}
-
 uint64_t
 dibs__thread_number(void)
 {

@@ -2,8 +2,10 @@
 /* core/registry.c: which engines are taken, and what people are told of the others. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/registry.h"
@@ -187,6 +189,32 @@ CASE(module_that_is_not_installed)
     cannot_open("zk://h", "dibs-engine-zookeeper.so");
     cannot_open("mariadb://h", "dibs-engine-mysql.so");
     cannot_open("mock:", "engine mock is not installed");
+}
+
+static void *
+open_and_be_cancelled(void *arg)
+{
+    dibs *client = NULL;
+    (void)pthread_cancel(pthread_self());
+    *(int *)arg = dibs_open(&client, "mock:", NULL, NULL);
+    dibs_close(client);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* the registry is not left locked */
+CASE(cancelled_while_it_loads)
+{
+    pthread_t thread;
+    dibs *client = NULL;
+    int rc = 1;
+    void *result = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, open_and_be_cancelled, &rc), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_int_equal(rc, DIBS_OK);
+    assert_int_equal(dibs_open(&client, "mock:", NULL, NULL), DIBS_OK);
+    dibs_close(client);
 }
 
 CASE(module_that_is_no_engine)

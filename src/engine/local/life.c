@@ -19,15 +19,18 @@
 #include <unistd.h>
 
 #include "engine/local/local.h"
+#include "util/uncancelled.h"
 
 enum { BURY_AT_ONCE = 16 };
 
 /* ---------------------------------------------------------------- processes ---- */
 
-/* process_stat reads state, start time and number of threads from /proc; or -1 (errno). */
+/* process_stat reads state, start time and number of threads from /proc; or -1 (errno). A
+ * shard may be locked. */
 static int
 process_stat(int32_t pid, char *state, uint64_t *start, long *threads)
 {
+    UNCANCELLED;
     char path[32], line[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -21,6 +21,7 @@
 
 #include "engine/local/local.h"
 #include "util/shortage.h"
+#include "util/uncancelled.h"
 
 #define ROOM_MAX (sizeof(void *) < 8 ? UINT32_C(1) << 20 : UINT32_C(1) << 26)
 
@@ -75,6 +76,7 @@ dibs__local_unlinked(const table *t, dibs_error *err)
 int
 dibs__local_grow(table *t, dibs_error *err)
 {
+    UNCANCELLED;
     uint32_t records = atomic_load(&t->head->records);
     uint32_t more = records / 2 / CHUNK * CHUNK;
     if (more > t->room - records)
