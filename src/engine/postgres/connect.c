@@ -112,12 +112,35 @@ greet(struct postgres *pg, struct conn *conn, dibs_time deadline, dibs_error *er
                  : dibs__pg_query(pg, conn, text, NULL, deadline, err);
 }
 
+static const char *
+value_of(const struct address *address, const char *name)
+{
+    for (size_t i = 0; i < address->count; i++) {
+        if (strcmp(address->names[i], name) == 0)
+            return address->values[i];
+    }
+    return NULL;
+}
+
+/* The name that libpq will look up; NULL: it looks up none, or it is for libpq to say which (in
+ * lists and services). */
+static const char *
+name_of(const struct address *address, size_t host)
+{
+    if (address->host_count)
+        return address->host_names[host];
+    const char *name = value_of(address, "host");
+    if (!name && !value_of(address, "service") && !getenv("PGSERVICE"))
+        name = getenv("PGHOST");
+    return name && !strchr(name, ',') && !getenv("PGHOSTADDR") ? name : NULL;
+}
+
 /* to one host */
 static int
 connect_to(struct postgres *pg, struct conn *conn, size_t host, dibs_time deadline,
            dibs_error *err)
 {
-    const char *name = pg->address.host_count ? pg->address.host_names[host] : NULL;
+    const char *name = name_of(&pg->address, host);
     conn->busy = 1;
     int rc = dibs__sql_look_up(pg->host, name, deadline, err);
     if (!rc)
