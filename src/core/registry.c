@@ -7,6 +7,7 @@
 #include "core/registry.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -257,11 +258,16 @@ static int
 check_file(const char *path, const char *engine_name, dibs_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && close(fd) == 0)
+    if (fd >= 0) {
+        (void)close(fd);
         return DIBS_OK;
+    }
     if (is_shortage(errno))
         return dibs__fail(err, DIBS_ENOMEM, "engine %s cannot be loaded now: %s",
                           engine_name, strerror(errno));
+    if (errno != ENOENT && errno != ENOTDIR)
+        return dibs__fail(err, DIBS_ECONFIG, "engine %s cannot be loaded: %s: %s",
+                          engine_name, path, strerror(errno));
     return dibs__fail(err, DIBS_ECONFIG,
                       "engine %s is not installed: there is no %s (set DIBS_ENGINE_DIR "
                       "if the engines are elsewhere)",

@@ -2,6 +2,7 @@
 /* core/registry.c: which engines are taken, and what people are told of the others. */
 #include "unit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,17 @@ CASE(module_that_is_not_installed)
     cannot_open("zk://h", "dibs-engine-zookeeper.so");
     cannot_open("mariadb://h", "dibs-engine-mysql.so");
     cannot_open("mock:", "engine mock is not installed");
+}
+
+/* it is there, so nobody should look for what to install */
+CASE(module_that_cannot_be_read)
+{
+    char path[300];
+    (void)snprintf(path, sizeof path, "%s/dibs-engine-mysql.so", unit_folder());
+    assert_int_equal(symlink(path, path), 0);
+    assert_int_equal(setenv("DIBS_ENGINE_DIR", unit_folder(), 1), 0);
+    cannot_open("mysql://h", "engine mysql cannot be loaded: ");
+    assert_non_null(strstr(err.text, strerror(ELOOP)));
 }
 
 static void *
