@@ -65,20 +65,22 @@ CASE(frozen_tree_is_ended_at_once)
 {
     struct proc run;
     struct freezer freezer;
+    char ttl[32];
     open_freezer(&freezer);
-    START(&run, "run", "--url", "mock:", "--ttl=6s", "-k", "60", "x", "sh", "-c",
-          "trap '' TERM; sleep 60 & echo cmd=$$ kid=$! ready; "
+    (void)snprintf(ttl, sizeof ttl, "--ttl=%lldms", (long long)slowly(4000));
+    START(&run, "run", "--url", "mock:", ttl, "-k", "60", "x", "sh", "-c",
+          "trap '' TERM; sleep 600 & echo cmd=$$ kid=$! ready; "
           "while :; do sleep 0.01; done");
     await_out(&run, "ready\n");
     pid_t cmd = (pid_t)number_after(run.out, "cmd=");
     pid_t kid = (pid_t)number_after(run.out, "kid=");
     freeze_tree(&freezer, &run, cmd, kid);
-    sleep_ms(7000);
+    sleep_ms(slowly(4500));
     CHECK(is_alive(cmd) && is_alive(kid));
     int64_t thawed = now_ms();
     freezer_thaw(&freezer, 0);
     CHECK_SAME(finish(&run), 79);
-    CHECK_WITHIN(now_ms() - thawed, 0, 2000);
+    CHECK_WITHIN(now_ms() - thawed, 0, slowly(1500));
     CHECK_HAS(run.err, "dibs: lost 'x' while the command ran: ending the command\n");
     CHECK(!is_alive(cmd) && !is_alive(kid));
     freezer_close(&freezer);

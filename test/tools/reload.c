@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reload LIBRARY URL...: libdibs as part of a plugin. It is loaded, used (a lock, a wait in
- * the background, a loss that is told) and unloaded, again and again; afterwards the process
- * forks, and threads that used it end, without it.
+ * the background, a loss that is told) and closed, again and again; afterwards the process
+ * forks, and threads that used it end. It is linked so that dlclose leaves it where it is:
+ * its threads, what it has told the system to call at a fork, and engines need it there.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ struct library {
 
 static struct library lib;
 static const char *const *urls;
-static pthread_barrier_t worked, unloaded;
+static pthread_barrier_t worked, closed;
 static _Atomic int losses;
 
 static void
@@ -125,7 +126,7 @@ use(const char *url)
     lib.close(client);
 }
 
-/* a thread of the program that outlives the library */
+/* a thread of the program that outlives the use of the library */
 static void *
 use_all(void *arg)
 {
@@ -134,12 +135,20 @@ use_all(void *arg)
         use(*url);
     }
     pthread_barrier_wait(&worked);
-    pthread_barrier_wait(&unloaded);
+    pthread_barrier_wait(&closed);
     return NULL;
 }
 
 static void
-fork_without_it(void)
+stays_loaded(const char *path)
+{
+    void *again = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    require(again != NULL, "the library stays");
+    require(dlclose(again) == 0, "dlclose");
+}
+
+static void
+fork_once(void)
 {
     int status = -1;
     pid_t child = fork();
@@ -156,15 +165,16 @@ main(int argc, char **argv)
     urls = (const char *const *)argv + 2;
     alarm(240);
     pthread_barrier_init(&worked, NULL, 2);
-    pthread_barrier_init(&unloaded, NULL, 2);
+    pthread_barrier_init(&closed, NULL, 2);
     for (int i = 0; i < ROUNDS; i++) {
         pthread_t user;
         load(argv[1]);
         require(pthread_create(&user, NULL, use_all, NULL) == 0, "pthread_create");
         pthread_barrier_wait(&worked);
         require(dlclose(lib.handle) == 0, "dlclose");
-        fork_without_it();
-        pthread_barrier_wait(&unloaded);
+        stays_loaded(argv[1]);
+        fork_once();
+        pthread_barrier_wait(&closed);
         pthread_join(user, NULL);
     }
     printf("%d rounds, %d losses told\n", ROUNDS, atomic_load(&losses));

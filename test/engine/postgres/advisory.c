@@ -85,15 +85,26 @@ test_collision(void)
 
 /* ---- no room ---- */
 
-/* a session of somebody else takes all that there is room for, and has it for a while */
+/* A session of somebody else takes all that there is room for, and has it until there is a file:
+ * the server has no room for another session that could end it. */
 static void
 fill_the_table(void *arg, int index)
 {
-    (void)arg, (void)index;
+    (void)index;
     sql_do(&one, DATABASE,
-           "DO $$ BEGIN FOR n IN 1..1000000 LOOP PERFORM pg_advisory_lock(n); END LOOP; "
-           "EXCEPTION WHEN out_of_memory THEN PERFORM pg_sleep(%d); END $$",
-           (int)slowly(1));
+           "DO $$ BEGIN PERFORM (pg_stat_file('%s', true)).size; "
+           "FOR n IN 1..1000000 LOOP PERFORM pg_advisory_lock(n); END LOOP; "
+           "EXCEPTION WHEN out_of_memory THEN "
+           "WHILE (pg_stat_file('%s', true)).size IS NULL LOOP PERFORM pg_sleep(0.05); "
+           "END LOOP; END $$",
+           (const char *)arg, (const char *)arg);
+}
+
+static void
+make_file(const char *path)
+{
+    FILE *file = fopen(path, "we");
+    CHECK(file != NULL && fclose(file) == 0);
 }
 
 /* The server has room for so many locks of all sessions, and no more: that is said, what is
@@ -101,15 +112,18 @@ fill_the_table(void *arg, int index)
 static void
 test_table_full(void)
 {
+    char enough[96];
     start_one(NULL);
     dibs *client = open_with("");
     dibs_hold *hold = take(client, NAME, LONG_MS);
     give(take(client, "another", LONG_MS)); /* so that it has a connection */
-    gang *somebody = gang_start(1, fill_the_table, NULL);
+    (void)snprintf(enough, sizeof(enough), "%s/enough", one.folder);
+    gang *somebody = gang_start(1, fill_the_table, enough);
     EVENTUALLY(slowly(20000), try_take(client, "another") != DIBS_OK);
     GIVES(DIBS_EUNAVAIL, try_take(client, "another"));
     CHECK_SAYS("out of shared memory");
     CHECK(dibs_held(hold));
+    make_file(enough);
     gang_join(somebody);
     EVENTUALLY(slowly(5000), try_take(client, "another") == DIBS_OK);
     CHECK(dibs_held(hold));
