@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "util/shortage.h"
+
 #define IDLE_S 10     /* quiet for that long: asks whether the other end is there */
 #define IDLE_STEP_S 5 /* and again */
 #define SILENCE_MS                                                                       \
@@ -58,7 +60,8 @@ open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
         return CURL_SOCKET_BAD;
     }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-    transfer->no_socket = fd == -1 ? errno : 0;
+    /* a kind of address that this machine lacks says less than what others answered */
+    transfer->no_socket = fd == -1 && is_shortage(errno) ? errno : 0;
     if (fd == -1)
         return CURL_SOCKET_BAD;
     stay_awake(fd);

@@ -142,7 +142,9 @@ read_boot_id(char out[40])
     if (fd < 0)
         return -1;
     ssize_t n = read(fd, out, 36);
+    int error = n < 0 ? errno : EIO;
     close(fd);
+    errno = error;
     return n == 36 ? 0 : -1;
 }
 

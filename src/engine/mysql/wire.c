@@ -107,11 +107,23 @@ dibs__my_wire_await_calm_locked(struct my_wires *wires, struct my_wire *wire,
     return 0;
 }
 
+/* the mutex keeps the thread from hearing of it before it is said to be quiet */
+static int
+enlist(struct my_wires *wires, struct my_wire *wire)
+{
+    struct epoll_event event = { .events = ONLY_ITS_END, .data.ptr = wire };
+    pthread_mutex_lock(&wires->mutex);
+    int rc = epoll_ctl(wires->epoll, EPOLL_CTL_ADD, mysql_get_socket(wire->link.mysql),
+                       &event);
+    wire->is_quiet = rc == 0;
+    pthread_mutex_unlock(&wires->mutex);
+    return rc;
+}
+
 static int
 connect_wire(struct my_wires *wires, struct my_wire *wire, dibs_time deadline,
              dibs_error *err)
 {
-    struct epoll_event event = { .events = ONLY_ITS_END, .data.ptr = wire };
     if (wire->link.mysql && !dibs__my_link_is_closed(&wire->link))
         return DIBS_OK;
     hang_up(wire);
@@ -120,8 +132,7 @@ connect_wire(struct my_wires *wires, struct my_wire *wire, dibs_time deadline,
         rc = wires->host->fail(err, DIBS_EUNSUPPORTED,
                                "a proxy is in between that shares sessions: GET_LOCK "
                                "would not be ours");
-    if (!rc && epoll_ctl(wires->epoll, EPOLL_CTL_ADD, mysql_get_socket(wire->link.mysql),
-                         &event))
+    if (!rc && enlist(wires, wire))
         rc = wires->host->fail(err, DIBS_EUNAVAIL, "epoll: %s", strerror(errno));
     if (rc)
         hang_up(wire);
@@ -227,9 +238,11 @@ dibs__my_wire_listen_locked(struct my_wires *wires, struct my_wire *wire)
     int is_quiet = event.events == ONLY_ITS_END;
     if (is_quiet && wire->is_quiet)
         return 0;
-    wire->is_quiet = is_quiet;
-    return epoll_ctl(wires->epoll, EPOLL_CTL_MOD, mysql_get_socket(wire->link.mysql),
-                     &event);
+    int rc = epoll_ctl(wires->epoll, EPOLL_CTL_MOD, mysql_get_socket(wire->link.mysql),
+                       &event);
+    if (rc == 0)
+        wire->is_quiet = is_quiet;
+    return rc;
 }
 
 /* Nothing was asked. Is there something to read, or an end of it? What woke us may have been

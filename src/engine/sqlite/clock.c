@@ -68,6 +68,8 @@ dibs__sqlite_clock_open(struct sqlite *lite, dibs_error *err)
     FILE *file = fopen(BOOT_ID, "re");
     char *line = file ? fgets(lite->boot, sizeof lite->boot, file) : NULL;
     int rc = DIBS_OK;
+    if (file && !line && feof(file)) /* which sets no errno */
+        errno = EIO;
     if (!line)
         rc = cannot_read(lite, BOOT_ID, err);
     if (file)
