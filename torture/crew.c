@@ -142,10 +142,11 @@ pause_one(struct crew *crew)
     crew->next_pause = about(crew, crew->scene->plan->pause_every_ms);
     if (!place || place->pause)
         return;
-    int by_freezer = prepare_freeze(crew, place);
     place->pause = note(crew, place, INCIDENT_PAUSE, "paused");
     if (!place->pause)
         return;
+    int by_freezer = prepare_freeze(crew, place);
+    atomic_store(&place->pause->from, history_now());
     stop(crew, place, by_freezer);
     place->resume_at =
         history_now() +

@@ -186,13 +186,16 @@ freezer_freeze(const struct freezer *freezer, unsigned group)
     return -1;
 }
 
-/* those who are in there; what they start meanwhile is for the next time */
+/* Those who are in there. What they start meanwhile, and whose line was not read to its end, is
+ * for the next time. */
 static void
 send_home(const struct freezer *freezer, unsigned group)
 {
     char list[PATH_SIZE], home[PATH_SIZE], text[LINE_SIZE], *rest = NULL;
     group_path(list, freezer, group, "cgroup.procs");
     read_text(list, text, sizeof text);
+    char *last = strrchr(text, '\n');
+    *(last ? last : text) = '\0';
     (void)snprintf(home, sizeof home, "%s/cgroup.procs", freezer->home);
     for (const char *pid = strtok_r(text, "\n", &rest); pid;
          pid = strtok_r(NULL, "\n", &rest)) {
