@@ -244,7 +244,9 @@ loss_due_ms(const struct supervisor *run)
 }
 
 /* It was due no later than now; if we slept meanwhile, stopped or frozen, maybe long before.
- * Then the time to obey SIGTERM may be over too. */
+ * Then the time to obey SIGTERM may be over too. When it was due is what was known before the
+ * sleep: a renewal since then may have put it off, so the time is too short rather than too
+ * long. */
 static int64_t
 lost_kill_ms(const struct supervisor *run)
 {

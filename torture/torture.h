@@ -15,7 +15,7 @@
  *   scene.c       what all processes of a run share, and how they are made
  *   run.c         a run from beginning to end; look.c what it asks before and after
  *   pressure.c    how busy the machine was meanwhile
- *   check.[ch]    the rules K1 to K13, each in check_*.c
+ *   check.[ch]    the rules K1 to K13, each in check_*.c (K14 is for who has the servers)
  *   mutant.c      clients that break a rule on purpose, for each rule
  *
  * It uses dibs by dibs.h only. Whoever calls torture_run must have one thread and no open

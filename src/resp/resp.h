@@ -4,11 +4,12 @@
  * protocol and connections, and nothing of locks.
  *
  * access.c reads how to get in from a URL. request.c builds what is sent, and script.c what
- * runs a script; hiredis' reader parses what comes back, and reply.c says what it means. wire.c is a connection, with deadlines: connect.c gets there (TCP or Unix
- * socket), tls.c encrypts, hello.c signs in. link.c shares one connection among threads:
- * whoever calls does the round trip, and carries those who come meanwhile; op.c is how
- * they sleep. server.c is one server with a few links, and chooses among them.
- * listener.c is the subscription connection and its thread.
+ * runs a script; hiredis' reader parses what comes back, and reply.c says what it means.
+ * wire.c is a connection, with deadlines: connect.c gets there (TCP or Unix socket), tls.c
+ * encrypts, hello.c signs in. link.c shares one connection among threads: whoever calls does
+ * the round trip, and carries those who come meanwhile; op.c is how they sleep. server.c is
+ * one server with a few links, and chooses among them. listener.c is the subscription
+ * connection and its thread.
  */
 #ifndef DIBS_RESP_H
 #define DIBS_RESP_H
