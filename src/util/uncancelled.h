@@ -27,7 +27,7 @@ cancel_restore(const int *before)
  * the calling thread is not cancelled; errno stays as it is. It costs 6 ns. */
 #define UNCANCELLED UNCANCELLED_IF(1)
 #define UNCANCELLED_IF(condition)                                                        \
-    __attribute__((cleanup(cancel_restore))) int cancel_before =                         \
+    __attribute__((cleanup(cancel_restore), unused)) int cancel_before =                 \
         (condition) ? cancel_off() : CANCEL_AS_IT_WAS
 
 #endif /* DIBS_UTIL_UNCANCELLED_H */
