@@ -76,19 +76,45 @@ end_stray(struct my_link *link, const struct my_stray *stray, dibs_time deadline
     return link->is_broken ? rc : DIBS_OK;
 }
 
+/* The mutex is not held while the server is asked: whoever has less time would wait for it
+ * beyond that. Several may end the same one. */
+static unsigned
+copy_all(struct my_strays *strays, struct my_stray out[STRAYS_MOST])
+{
+    pthread_mutex_lock(&strays->mutex);
+    unsigned count = atomic_load(&strays->count);
+    memcpy(out, strays->list, sizeof strays->list);
+    pthread_mutex_unlock(&strays->mutex);
+    return count;
+}
+
+static void
+forget(struct my_strays *strays, const struct my_stray *stray)
+{
+    pthread_mutex_lock(&strays->mutex);
+    unsigned count = atomic_load(&strays->count), at = 0;
+    while (at < count && (strays->list[at].id != stray->id ||
+                          strcmp(strays->list[at].seen_as, stray->seen_as) != 0))
+        at++;
+    if (at < count) {
+        memmove(&strays->list[at], &strays->list[at + 1],
+                sizeof *strays->list * (count - at - 1));
+        atomic_store(&strays->count, count - 1);
+    }
+    pthread_mutex_unlock(&strays->mutex);
+}
+
 int
 dibs__my_strays_end(struct mysql *mysql, struct my_link *link, dibs_time deadline,
                     dibs_error *err)
 {
-    struct my_strays *strays = &mysql->strays;
+    struct my_stray list[STRAYS_MOST];
+    unsigned count = copy_all(&mysql->strays, list);
     int rc = DIBS_OK;
-    pthread_mutex_lock(&strays->mutex);
-    while (!rc && atomic_load(&strays->count) > 0) {
-        unsigned last = atomic_load(&strays->count) - 1;
-        rc = end_stray(link, &strays->list[last], deadline, err);
+    while (!rc && count-- > 0) {
+        rc = end_stray(link, &list[count], deadline, err);
         if (!rc)
-            atomic_store(&strays->count, last);
+            forget(&mysql->strays, &list[count]);
     }
-    pthread_mutex_unlock(&strays->mutex);
     return rc == DIBS_EUNKNOWN ? DIBS_EUNAVAIL : rc;
 }

@@ -100,6 +100,64 @@ test_give(void)
     check_nothing_left(&one);
 }
 
+/* ---- others wait as well ---- */
+
+#define THREADS 8
+#define PATIENT 1
+static const char *const apart[THREADS] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+
+static void
+take_own(void *client, int index)
+{
+    for (int times = 0; times < 3; times++) {
+        give(take(client, apart[index], LONG_MS));
+    }
+}
+
+/* as many connections as threads: what each of them asks is on its way for a while */
+static void
+warm_up(dibs *client)
+{
+    const wires_fault slow = { .delay_ms = (int)slowly(20) };
+    wires_spoil(&lines, 0, WIRES_UP, &slow);
+    gang_join(gang_start(THREADS, take_own, client));
+    wires_flow(&lines, 0);
+}
+
+/* An answer is lost, and then nothing gets through. Whatever has to be done about the one before
+ * anything else is asked: who has less time than others does not wait for theirs. */
+static void
+test_own_time(void)
+{
+    dibs_op *ops[PATIENT];
+    dibs_hold *none = NULL;
+    start_one(NULL);
+    dibs *client = open_used(lines.ports[0]);
+    warm_up(client);
+    wires_mute(&lines, 0);
+    dibs_op *unheard = begin_wait(client, NAME, LONG_MS / 8);
+    EVENTUALLY(slowly(5000), count_keys(&one) == 1);
+    wires_hold(&lines, 0);
+    sleep_ms(LONG_MS / 8 / 6 + 20); /* it is given up, and asked for anew */
+    for (int i = 0; i < PATIENT; i++) {
+        ops[i] = begin_wait(client, apart[i], LONG_MS);
+    }
+    sleep_ms(slowly(20));
+    dibs_request request = want(apart[PATIENT], LONG_MS);
+    request.wait_ms = slowly(100);
+    int64_t from = now_ms();
+    CHECK(dibs_acquire(&none, client, &request, &oops) != DIBS_OK);
+    CHECK_WITHIN(now_ms() - from, slowly(100) - 1, slowly(350));
+    wires_cut(&lines, 0);
+    wires_flow(&lines, 0);
+    give(end_wait(unheard, slowly(10000)));
+    for (int i = 0; i < PATIENT; i++) {
+        give(end_wait(ops[i], slowly(10000)));
+    }
+    dibs_close(client);
+    check_nothing_left(&one);
+}
+
 /* ---- late ---- */
 
 #define ROUNDS 6
@@ -192,11 +250,9 @@ int
 main(int argc, char **argv)
 {
     static const fault_case cases[] = {
-        { "take", test_take },
-        { "queue", test_queue },
-        { "give", test_give },
-        { "late", test_late },
-        { "late_in_server", test_late_in_server },
+        { "take", test_take }, { "queue", test_queue },
+        { "give", test_give }, { "own_time", test_own_time },
+        { "late", test_late }, { "late_in_server", test_late_in_server },
         { NULL, NULL },
     };
     return fault_run(argc, argv, &stage, cases);

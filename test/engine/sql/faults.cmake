@@ -13,7 +13,7 @@ function(sql_common_faults engine native)
   sql_faults(${engine} outage LAYOUTS lease
     CASES restart down_too_long stands_still cut cut_off_briefly cut_off_too_long
           waiter_cut_off)
-  sql_faults(${engine} replies LAYOUTS lease CASES take give late)
+  sql_faults(${engine} replies LAYOUTS lease CASES take give own_time late)
   sql_faults(${engine} operator LONG LAYOUTS lease CASES many)
   sql_faults(${engine} connections LAYOUTS lease
     CASES killed listener_killed killed_often storm idle crowded)
