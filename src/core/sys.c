@@ -12,9 +12,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "util/uncancelled.h"
 
 #define NS_PER_S ((dibs_time)1000000000)
 #define STACK_BYTES ((size_t)256 * 1024)
@@ -59,11 +62,11 @@ dibs__wall_ms(void)
 uint64_t
 dibs__random(void)
 {
+    UNCANCELLED;
     uint64_t bits;
     size_t have = 0;
     while (have < sizeof bits) {
-        /* getrandom() would be a place to be cancelled at */
-        long got = syscall(SYS_getrandom, (char *)&bits + have, sizeof bits - have, 0);
+        ssize_t got = getrandom((char *)&bits + have, sizeof bits - have, 0);
         if (got > 0)
             have += (size_t)got;
         else if (errno != EINTR)

@@ -19,8 +19,8 @@ CASE(table)
     CHECK_HAS(run.out, " frozen)\n");
     CHECK_HAS(run.out, "RULE");
     CHECK_HAS(run.out, "\nK1 ");
-    CHECK_HAS(run.out, "again: dibs torture --seed 7 --time 2s --clients 4 --threads 4 "
-                       "--names 6 --ttl 200ms local:");
+    CHECK_HAS(run.out, "again: dibs torture --seed 7 --time 2s --clients 4 --threads 6 "
+                       "--names 9 --ttl 200ms local:");
     CHECK_HAS(run.out, "\nall promises were kept\n");
     CHECK_SAME(DIBS(&run, "ls"), 0);
     CHECK_TEXT(run.out, "");
