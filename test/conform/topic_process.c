@@ -460,11 +460,13 @@ CASE(process, exec_inherits_nothing)
     OK(dibs_acquire_async(&op, stage.client, &wait, NULL, NULL, &oops));
     CHECK(dibs_op_fd(op) >= 0);
     await_waiters(NAME, 1);
-    for (int64_t until = now_ms() + slowly(1000);
-         count_inheritable() != before && now_ms() < until;) {
+    int64_t until = now_ms() + slowly(1000);
+    int count = count_inheritable();
+    while (count != before && now_ms() < until) {
         sleep_ms(5); /* one may just be made, and not yet be marked */
+        count = count_inheritable();
     }
-    CHECK_SAME(count_inheritable(), before);
+    CHECK_SAME(count, before);
     give(hold);
     OK(dibs_op_finish(&second, op, &oops));
     give(second);
