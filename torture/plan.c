@@ -133,11 +133,11 @@ draw_wait(uint32_t lease_ms, uint64_t *state)
 }
 
 /* Most are short, but some must be renewed to last: as many as it takes for there to be such a
- * one two thirds of the time. */
+ * one most of the time, because only these can outlast what servers forget. */
 static int64_t
 draw_hold(uint32_t lease_ms, uint64_t *state)
 {
-    if (one_in(state, lease_ms / 25 + 1))
+    if (one_in(state, lease_ms / 100 + 1))
         return random_between(state, lease_ms, 2 * (int64_t)lease_ms);
     return random_between(state, 0, one_in(state, 4) ? 100 : 10);
 }
