@@ -46,7 +46,7 @@ function print_table(    i, cell, sum, hurt) {
         hurt += faults[cells[i]]
     }
     print thousands(sum) " acquisitions and " thousands(hurt) " faults in " runs " runs:\n"
-    print "| stage | fault | acquisitions | faults | violations | the first run again |"
+    print "| stage | fault | acquisitions | faults | violations | the first run, or the first that broke a rule, again |"
     print "| --- | --- | --- | --- | --- | --- |"
     for (i = 1; i <= count; i++) {
         cell = cells[i]
@@ -59,8 +59,12 @@ function print_table(    i, cell, sum, hurt) {
 
 FNR == NR {
     cell = member("stage") " " member("fault")
-    if (!(cell in seed)) {
+    if (!(cell in seed))
         cells[++count] = cell
+    # the first run, or the first that broke something
+    is_broken = /"violated":{"/
+    if (!(cell in seed) || (is_broken && !was_broken[cell])) {
+        was_broken[cell] = is_broken
         seed[cell] = member("last_seed") ? member("last_seed") : member("seed")
         length_s[cell] = member("seconds")
     }
