@@ -62,7 +62,7 @@ FNR == NR {
     if (!(cell in seed))
         cells[++count] = cell
     # the first run, or the first that broke something
-    is_broken = /"violated":{"/
+    is_broken = /"violated":[{]"/
     if (!(cell in seed) || (is_broken && !was_broken[cell])) {
         was_broken[cell] = is_broken
         seed[cell] = member("last_seed") ? member("last_seed") : member("seed")
